@@ -40,7 +40,7 @@ const (
 	CauseInvalid      Cause = 22 // dead: the draft that a transaction wrote was invalid
 	CauseOverlapLimit Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
 	CauseNoSecret     Cause = 24 // missed: a secret that its request needs did not exist, or could not be opened
-	CauseNotice       Cause = 25 // fired: a notice to Spec.Expect.Notify, no occurrence of the schedule
+	CauseNotice       Cause = 25 // fired: a notice or a callback (Spec.TargetOf), no occurrence of the schedule
 	CausePoison       Cause = 26 // dead: as many receivers in a row as may be have gone with it in hand
 	CauseLimit        Cause = 27 // missed: it waited for its named limit
 	lastCause               = CauseLimit

@@ -216,6 +216,7 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 	}
 	s.checkPauseAfter(add)
 	s.checkExpect(add)
+	s.checkNotify(add)
 	if _, err := ParseCriticality(uint64(s.Criticality)); err != nil {
 		add("criticality", fmt.Sprint(s.Criticality), criticalityFault, criticalityCure)
 	}

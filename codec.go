@@ -43,6 +43,7 @@ const (
 	partPauses               // PausedAt, Pauses
 	partRetryOn              // Webhook.RetryOn
 	partLimit                // Limit, LimitKey
+	partNotify               // Notify, OnSuccess, OnFailure, Notices
 	partAll      = 1<<iota - 1
 )
 
@@ -152,6 +153,7 @@ func (t *Timer) bodyParts() (parts uint64) {
 	has(partPauses, !plain)
 	has(partRetryOn, len(s.Webhook.RetryOn) > 0)
 	has(partLimit, s.Limit != "" || s.LimitKey != "")
+	has(partNotify, s.notifies() || t.Notices != NoticeState{})
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
@@ -285,6 +287,20 @@ func (t *Timer) appendParts(b []byte) []byte {
 	if parts&partLimit != 0 {
 		b = codec.AppendText(codec.AppendText(b, s.Limit), s.LimitKey)
 	}
+	if parts&partNotify != 0 {
+		n := &s.Notify
+		b = codec.AppendTexts(codec.AppendText(b, n.Target), n.On)
+		b = binary.AppendUvarint(binary.AppendVarint(b, int64(n.Late)), uint64(n.After))
+		b = codec.AppendText(binary.AppendVarint(b, int64(n.Every)), n.Format)
+		b = codec.AppendText(codec.AppendText(b, s.OnSuccess), s.OnFailure)
+		st := &t.Notices
+		b = binary.AppendUvarint(binary.AppendVarint(b, int64(st.Since)), uint64(st.Events))
+		if st.Alarmed {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0)
+		}
+	}
 	return b
 }
 
@@ -372,6 +388,12 @@ func (t *Timer) readParts(d *decoder) {
 	}
 	if parts&partLimit != 0 {
 		s.Limit, s.LimitKey = d.Text(), d.Text()
+	}
+	if parts&partNotify != 0 {
+		s.Notify = Notify{Target: d.Text(), On: d.Texts(), Late: time.Duration(d.Varint()), After: uint32(d.Uvarint()),
+			Every: time.Duration(d.Varint()), Format: d.Text()}
+		s.OnSuccess, s.OnFailure = d.Text(), d.Text()
+		t.Notices = NoticeState{Since: Instant(d.Varint()), Events: uint32(d.Uvarint()), Alarmed: d.Byte() != 0}
 	}
 }
 

@@ -403,7 +403,8 @@ func (t *Timer) checkState() error {
 	for _, at := range [...]struct {
 		field string
 		at    Instant
-	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue}, {"created", t.Created},
+	}{{"succeeded", t.Succeeded}, {"expect_from", t.ExpectFrom}, {"overdue", t.Overdue},
+		{"notices_since", t.Notices.Since}, {"created", t.Created},
 		{"updated", t.Updated}, {"anchor", t.Anchor}, {"until", t.Until}, {"paused_at", t.PausedAt}, {"began", t.Began},
 		{"backlog.from", t.Backlog.From}, {"backlog.to", t.Backlog.To}} {
 		if at.at != 0 {

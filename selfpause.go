@@ -80,11 +80,12 @@ func (t *Timer) stopUnknown(now Instant, s Schedule) {
 // countDead counts a dead letter of the timer's schedule, and reports whether Spec.PauseAfter now pauses the
 // timer. Requested runs and detached occurrences do not count.
 func (t *Timer) countDead(occ Occurrence) bool {
-	if t.Spec.PauseAfter == 0 || occ.Manual {
+	most := t.Spec.PauseAfter
+	if most == 0 && t.Spec.Notify.Target == "" || occ.Manual {
 		return false
 	}
 	t.ConsecutiveDead++
-	return t.ConsecutiveDead >= t.Spec.PauseAfter && !t.Paused
+	return most != 0 && t.ConsecutiveDead >= most && !t.Paused
 }
 
 // stopAfterDead pauses a timer whose latest occurrence ended as a dead letter with that detail, unless

@@ -47,6 +47,10 @@ type Spec struct {
 	// Expect is by when it has to succeed, and the target of notices if it does not.
 	Expect Expect
 
+	Notify    Notify // who is told of its failures
+	OnSuccess string // a target that gets the answer to each occurrence that fires
+	OnFailure string // a target that gets the last answer to each occurrence that becomes a dead letter
+
 	// Criticality decides which timers a store serves first when it must choose, from 0 (the default) to
 	// MaxCriticality. It has no effect in normal operation: a store that lost its due index finds higher ones
 	// first, and can be limited to timers of at least some criticality until the index is back.
@@ -138,6 +142,8 @@ func (s *Spec) SetWhen(when *Spec) {
 		when.DST, when.Calendar
 	s.Start, s.End, s.TTL, s.MaxOccurrences, s.Jitter = when.Start, when.End, when.TTL, when.MaxOccurrences, when.Jitter
 	if !s.Recurring() {
-		s.Overlap, s.PauseAfter, s.Expect = OverlapDefault, 0, Expect{} // they have no meaning for one occurrence
+		// they have no meaning for one occurrence
+		s.Overlap, s.PauseAfter, s.Expect, s.Notify.After = OverlapDefault, 0, Expect{}, 0
+		s.Notify.On = slices.DeleteFunc(slices.Clone(s.Notify.On), func(n string) bool { return n == NoticeOverdue.String() })
 	}
 }

@@ -114,6 +114,8 @@ type Timer struct {
 	ExpectFrom Instant // when it was created, replaced or resumed: from then on it has to succeed
 	Overdue    Instant // by when it had to succeed, if it has not since; 0: it is not overdue
 
+	Notices NoticeState // of a timer with Spec.Notify
+
 	Trace *TraceContext // of the call that created or replaced it; nil if that had none, or was not traced
 
 	// of a timer that is kept after its schedule has ended: the answer to its last occurrence, if any
@@ -123,7 +125,7 @@ type Timer struct {
 	Live  bool // it is on its way, not dead
 	Asked bool // a client asked for it, by redrive or backfill, or it is a notice: it has no deadline
 
-	Notice Notice // the notice about its timer to Spec.Expect.Notify; 0: it is an occurrence
+	Notice Notice // it is a notice about its timer, to Spec.TargetOf; 0: it is an occurrence
 	// it is an occurrence that ended with its timer for this cause, unless a record shows otherwise by then;
 	// 0: it is not
 	Cut Cause

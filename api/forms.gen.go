@@ -58,6 +58,8 @@ func newSpec(s *rouse.Spec) Spec {
 		LimitKey:    s.LimitKey,
 		Criticality: uint32(s.Criticality),
 		PauseAfter:  s.PauseAfter,
+		OnSuccess:   s.OnSuccess,
+		OnFailure:   s.OnFailure,
 	}
 	if s := &s.Retry; s.Attempts != 0 || s.Interval != 0 || s.Factor != 0 || s.Max != 0 || s.Jitter != 0 || s.Timeout != 0 || s.GiveUp != 0 {
 		o.Retry = new(Retry)
@@ -76,6 +78,10 @@ func newSpec(s *rouse.Spec) Spec {
 	if s := &s.Expect; s.Every != 0 || s.Grace != 0 || len(s.Notify) > 0 {
 		o.Expect = new(Expect)
 		*o.Expect = newExpect(s)
+	}
+	if s := &s.Notify; len(s.Target) > 0 || len(s.On) > 0 || s.Late != 0 || s.After != 0 || s.Every != 0 || len(s.Format) > 0 {
+		o.Notify = new(Notify)
+		*o.Notify = newNotify(s)
 	}
 	o.setOwnFields(s)
 	return o
@@ -107,6 +113,11 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	if o.Expect != nil {
 		o.Expect.to(&s.Expect, f)
 	}
+	if o.Notify != nil {
+		o.Notify.to(&s.Notify, f)
+	}
+	s.OnSuccess = o.OnSuccess
+	s.OnFailure = o.OnFailure
 	o.applyOwnFields(s, f)
 }
 
@@ -194,4 +205,27 @@ func (o *Expect) to(s *rouse.Expect, f *rouse.Invalid) {
 	s.Every = time.Duration(o.Every)
 	s.Grace = time.Duration(o.Grace)
 	s.Notify = o.Notify
+}
+
+// newNotify returns the form of s.
+func newNotify(s *rouse.Notify) Notify {
+	o := Notify{
+		Target: s.Target,
+		On:     s.On,
+		Late:   Duration(s.Late),
+		After:  s.After,
+		Every:  Duration(s.Every),
+		Format: s.Format,
+	}
+	return o
+}
+
+// to sets the fields of s, and adds to f what has no meaning.
+func (o *Notify) to(s *rouse.Notify, f *rouse.Invalid) {
+	s.Target = o.Target
+	s.On = o.On
+	s.Late = time.Duration(o.Late)
+	s.After = o.After
+	s.Every = time.Duration(o.Every)
+	s.Format = o.Format
 }

@@ -74,6 +74,26 @@ type Spec struct {
 	PauseAfter uint32 `json:"pause_after,omitzero" schema:"maximum=1000"`
 	// by when the timer has to succeed, and who is told if it does not; for schedules of several occurrences
 	Expect *Expect `json:"expect,omitzero"`
+	Notify *Notify `json:"notify,omitzero"` // who is told of its failures
+	// a target that gets the answer to each occurrence that fires
+	OnSuccess string `json:"on_success,omitzero" schema:"maxLength=2048"`
+	// a target that gets the last answer to each occurrence that becomes a dead letter
+	OnFailure string `json:"on_failure,omitzero" schema:"maxLength=2048"`
+}
+
+// Notify is the target of notices about a timer, and the events that it is told of.
+type Notify struct {
+	Target string `json:"target,omitzero" schema:"maxLength=2048"`
+	// the events; none: all that can happen, late only with the member late
+	On []string `json:"on,omitempty" schema:"maxItems=6,items.enum=overdue|recovered|dead|missed|late|paused"`
+	// of late: an occurrence began later than this after it was due
+	Late Duration `json:"late,omitzero"`
+	// of dead: from this number of dead letters in a row on
+	After uint32 `json:"after,omitzero" schema:"maximum=1000"`
+	// at most one notice in so long a time, with the number of events
+	Every Duration `json:"every,omitzero"`
+	// of the payload; left out, it has all members
+	Format string `json:"format,omitzero" schema:"enum=slack|discord|teams"`
 }
 
 // Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired.
@@ -81,7 +101,7 @@ type Expect struct {
 	// how long after the last success the next one has to come; without it each occurrence has to succeed
 	Every Duration `json:"every,omitzero"`
 	Grace Duration `json:"grace,omitzero"` // how much later than that a success may come
-	// a target that is told when the timer is overdue, and when it has recovered
+	// a target that is told when the timer is overdue, and when it has recovered; left out: that of notify
 	Notify string `json:"notify,omitzero" schema:"maxLength=2048"`
 }
 

@@ -63,8 +63,9 @@ type Timer struct {
 	// when it was created, replaced or resumed: from then on it has to succeed
 	ExpectFrom Time `json:"expect_from,omitzero"`
 	Overdue    Time `json:"overdue,omitzero"` // by when it had to succeed, if it has not since
-	// of a row next to a timer that tells expect.notify
-	Notice string `json:"notice,omitzero" schema:"enum=overdue|recovered"`
+	// of a row next to a timer that is a notice or a callback: its event
+	Notice  string       `json:"notice,omitzero" schema:"enum=overdue|recovered|dead|missed|late|paused|succeeded|failed"`
+	Notices *NoticeState `json:"notices,omitzero"` // of a timer with notify
 
 	// payload, headers, answer and what targets answered are left out: the caller may not see them
 	Redacted bool `json:"redacted,omitzero"`
@@ -78,6 +79,14 @@ type Timer struct {
 	// in answers to writes of an existing timer: nothing of it differed, and nothing was written
 	Unchanged bool     `json:"unchanged,omitzero"`
 	Notes     []string `json:"notes,omitempty"` // in answers to writes of an existing timer: what of it could not be kept
+}
+
+// NoticeState is the state of a timer's notices.
+type NoticeState struct {
+	// a notice of a failure was due, and no occurrence has fired since
+	Alarmed bool   `json:"alarmed,omitzero"`
+	Since   Time   `json:"since,omitzero"`  // begin of the present interval of notices, if notify.every is set
+	Events  uint32 `json:"events,omitzero"` // events in it after its first
 }
 
 // Span is a time from From on until To, both included.
@@ -107,6 +116,9 @@ func TimerOf(t *rouse.Timer) Timer {
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
 		Succeeded: TimeOf(t.Succeeded), ExpectFrom: TimeOf(t.ExpectFrom), Overdue: TimeOf(t.Overdue),
 		Notice: t.Notice.String()}
+	if st := t.Notices; st != (rouse.NoticeState{}) {
+		o.Notices = &NoticeState{Alarmed: st.Alarmed, Since: TimeOf(st.Since), Events: st.Events}
+	}
 	for _, p := range t.Pauses {
 		o.Pauses, o.PassTo = append(o.Pauses, Span{TimeOf(p.From), TimeOf(p.To)}), TimeOf(p.To)
 	}
@@ -165,6 +177,9 @@ func (o *Timer) Parse() (rouse.Timer, error) {
 		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, Live: state == rouse.StateFiring,
 		ConsecutiveDead: o.ConsecutiveDead, Redacted: o.Redacted,
 		Succeeded: o.Succeeded.Instant(), ExpectFrom: o.ExpectFrom.Instant(), Overdue: o.Overdue.Instant()}
+	if st := o.Notices; st != nil {
+		t.Notices = rouse.NoticeState{Alarmed: st.Alarmed, Since: st.Since.Instant(), Events: st.Events}
+	}
 	if t.Notice, err = rouse.ParseNotice(o.Notice); err != nil {
 		return rouse.Timer{}, err
 	}

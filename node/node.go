@@ -225,7 +225,8 @@ func (n *Node) openSinks() error {
 	if !n.cfg.embedded {
 		functions = elsewhere{n.functions}
 	}
-	n.addPart(parts.Part{Name: "functions", Sinks: map[string]rouse.Sink{"func": functions}})
+	n.addPart(parts.Part{Name: "functions", Sinks: map[string]rouse.Sink{"func": functions,
+		"timer": &timers.RunSink{Timers: func() *timers.Timers { return n.timers }}}})
 	n.addPart(parts.Part{Name: "sinks of the program", Sinks: n.cfg.Sinks})
 	brokers := broker.New()
 	p := parts.Part{Name: "brokers", Sinks: map[string]rouse.Sink{}, Close: brokers.Close}

@@ -66,6 +66,11 @@ func someSpec(t *rapid.T) rouse.Spec {
 		s.PauseAfter = rapid.Uint32Range(0, rouse.MaxPauseAfter).Draw(t, "pause after")
 	}
 	if rapid.Bool().Draw(t, "limited") {
+		s.Notify = rouse.Notify{Target: "x:y", On: []string{"dead", "late"}, Late: time.Second, Every: time.Minute, Format: "slack"}
+		if s.Overlap != rouse.OverlapAllow && s.Recurring() {
+			s.Notify.After = 3
+		}
+		s.OnSuccess, s.OnFailure = "x:y", "x:z"
 		s.Limit, s.LimitKey = "payments", rapid.SampledFrom([]string{"", "customer-17"}).Draw(t, "limit key")
 	}
 	return s
@@ -101,6 +106,9 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		}
 		tm.Key.Fire = rouse.FireID(tm.Key.Namespace, tm.Key.Name, tm.Generation, tm.Due, tm.Manual)
 		tm.Ended, tm.Fired, tm.Dead, tm.Missed, tm.Passed = 0, 0, 0, 0, 0
+	}
+	if tm.Spec.Notify.Target != "" {
+		tm.Notices = rouse.NoticeState{Alarmed: true, Since: someTime(t, "notices since"), Events: 3}
 	}
 	if tm.Spec.Expect.Any() {
 		tm.Succeeded, tm.ExpectFrom, tm.Overdue = someTime(t, "succeeded"), someTime(t, "expect from"), someTime(t, "overdue")
@@ -138,7 +146,7 @@ func someRow(t *rapid.T, now rouse.Instant) rouse.Timer {
 		begun()
 		asFireRow()
 		tm.Live, tm.Asked = true, rapid.Bool().Draw(t, "asked")
-		tm.Notice = rapid.SampledFrom([]rouse.Notice{0, rouse.NoticeOverdue, rouse.NoticeRecovered}).Draw(t, "notice")
+		tm.Notice = rapid.SampledFrom([]rouse.Notice{0, rouse.NoticeOverdue, rouse.NoticeRecovered, rouse.NoticeFailed}).Draw(t, "notice")
 	case rouse.StateDead:
 		begun()
 		asFireRow()

@@ -28,15 +28,17 @@ const (
 	leastLook = time.Second
 )
 
-// checkExpect refuses an expectation whose notices cannot be delivered, or that the caller may not have
+// checkNoticeTargets refuses notices and callbacks that cannot be delivered, or that the caller may not have
 // delivered.
-func (ts expecting) checkExpect(ctx context.Context, namespace string, s *rouse.Spec) error {
-	if s.Expect.Notify == "" {
-		return nil
+func (ts *Timers) checkNoticeTargets(ctx context.Context, namespace string, s *rouse.Spec) error {
+	for _, to := range s.NoticeTargets() {
+		err := cmp.Or(ts.sink.Check(&rouse.Spec{Schedule: "@after 1s", Target: to.Target}),
+			ts.access.Require(ctx, access.TimersCreate, namespace, to.Target, s.Labels))
+		if err != nil {
+			return rouse.Under(to.Field, err)
+		}
 	}
-	err := cmp.Or(ts.sink.Check(&rouse.Spec{Schedule: "@after 1s", Target: s.Expect.Notify}),
-		ts.access.Require(ctx, access.TimersCreate, namespace, s.Expect.Notify, s.Labels))
-	return rouse.Under("expect.notify", err)
+	return nil
 }
 
 // expectationRow returns the row of the expectation of a timer that is being written; false if it has none.
@@ -54,8 +56,8 @@ func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 		last = "it did last at " + x.formatTime(t.Succeeded)
 	}
 	told := ""
-	if t.Spec.Expect.Notify != "" {
-		told = ", and " + t.Spec.Expect.Notify + " was told"
+	if to := t.Spec.TargetOf(rouse.NoticeOverdue); to != "" {
+		told = ", and " + to + " was told"
 	}
 	if t.Overdue != 0 {
 		x.addReason("overdue", t.Overdue, "It is overdue: it was expected to succeed until %s%s; %s.",

@@ -216,6 +216,16 @@ func TestExpectationsAndChanges(t *testing.T) {
 			{"expect.grace", rouse.Spec{Schedule: "@every 10m", Target: "x:y", Expect: rouse.Expect{Notify: "x:pager"}}},
 			{"expect.notify", rouse.Spec{Schedule: "@every 10m", Target: "x:y", Expect: rouse.Expect{Every: time.Hour, Notify: "no:target"}}},
 			{"expect", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Expect: rouse.Expect{Every: time.Hour}}},
+			{"notify.target", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Notify: rouse.Notify{Target: "no:target"}}},
+			{"notify.target", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Notify: rouse.Notify{Every: time.Hour}}},
+			{"notify.on", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Notify: rouse.Notify{Target: "x:pager", On: []string{"succeeded"}}}},
+			{"notify.on", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Notify: rouse.Notify{Target: "x:pager", On: []string{"dead", "dead"}}}},
+			{"notify.on", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Notify: rouse.Notify{Target: "x:pager", On: []string{"overdue"}}}},
+			{"notify.late", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Notify: rouse.Notify{Target: "x:pager", On: []string{"late"}}}},
+			{"notify.after", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Notify: rouse.Notify{Target: "x:pager", After: 2}}},
+			{"notify.format", rouse.Spec{Schedule: "@after 10m", Target: "x:y", Notify: rouse.Notify{Target: "x:pager", Format: "pigeon"}}},
+			{"on_success", rouse.Spec{Schedule: "@after 10m", Target: "x:y", OnSuccess: "no:target"}},
+			{"on_failure", rouse.Spec{Schedule: "@after 10m", Target: "x:y", OnFailure: "no:target"}},
 		} {
 			res, err := ts.Put(t.Context(), []Put{{Key: rouse.Key{Namespace: "n", Name: "bad"}, Spec: bad.spec}})
 			var inv *rouse.Invalid

@@ -45,7 +45,7 @@ func (ts rowsNextTo) deleteStale(ctx context.Context, key rouse.Key, end cut,
 			}
 			now = &rows[0]
 		}
-		if keep[t.Key] || now.Revision != 0 && t.Generation == now.Generation {
+		if keep[t.Key] || t.Notice != 0 || now.Revision != 0 && t.Generation == now.Generation {
 			return nil
 		}
 		d, err := ts.deleteRow(ctx, t.Key, 0, end)
@@ -65,11 +65,13 @@ func (ts rowsNextTo) amendRows(ctx context.Context, of *rouse.Timer, end cut) (i
 	ts.Timers = ts.withMatch(nil)
 	err = ts.eachFiring(ctx, of.Key, func(ctx context.Context, t *rouse.Timer) error {
 		switch {
+		case t.Notice != 0:
+			return nil
 		case t.Generation != of.Generation && t.Updated < of.Anchor:
 			d, err := ts.deleteRow(ctx, t.Key, 0, end)
 			inFlight = inFlight || d.InFlight
 			return err
-		case t.Generation != of.Generation, t.Notice != 0:
+		case t.Generation != of.Generation:
 			return nil
 		}
 		out, err := ts.editRow(ctx, access.TimersCreate, t.Key, 0, nil, func(t *rouse.Timer) (rouse.Step, error) {

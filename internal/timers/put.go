@@ -384,15 +384,17 @@ func (ts *Timers) checkPut(ctx context.Context, p *Put) error {
 	if err := ts.access.Require(ctx, access.TimersCreate, p.Key.Namespace, p.Spec.Target, p.Spec.Labels); err != nil {
 		return err
 	}
-	return ts.checkInNamespace(ctx, p.Key.Namespace, &p.Spec)
+	return ts.checkInNamespace(ctx, p.Key, &p.Spec)
 }
 
 // checkInNamespace refuses a spec by the settings of its namespace, such as a secret that it lacks. It comes
 // after access control: who may not write there learns nothing about them. Drafts, which any node reads again
 // and again, are checked without secrets, for which their fires
 // wait, and for their limit when they become timers.
-func (ts *Timers) checkInNamespace(ctx context.Context, namespace string, s *rouse.Spec) error {
-	err := cmp.Or(ts.admission.checkTimeout(namespace, s), (expecting{ts}).checkExpect(ctx, namespace, s))
+func (ts *Timers) checkInNamespace(ctx context.Context, key rouse.Key, s *rouse.Spec) error {
+	namespace := key.Namespace
+	err := cmp.Or(ts.admission.checkTimeout(namespace, s), ts.checkNoticeTargets(ctx, namespace, s),
+		ts.checkRunTargets(ctx, key, s))
 	if err != nil || ts.opts.Check == nil {
 		return err
 	}

@@ -52,11 +52,11 @@ func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 			fmt.Sprintf("needs the timer %q, which does not exist any more", key.Name), cure)
 	case err != nil:
 		return err
-	case dead.Notice != 0 && t.Spec.Expect.Notify == "":
+	case dead.Notice != 0 && t.Spec.TargetOf(dead.Notice) == "":
 		return rouse.Refuse("with_current_spec", "true",
-			fmt.Sprintf("needs a target for notices, and the timer %q has no expect.notify any more", key.Name), cure)
+			fmt.Sprintf("needs a target for notices, and the timer %q has none for %v any more", key.Name, dead.Notice), cure)
 	case dead.Notice != 0:
-		dead.Spec.Target = t.Spec.Expect.Notify
+		dead.Spec.Target = t.Spec.TargetOf(dead.Notice)
 	default:
 		when := dead.Spec
 		dead.Spec = t.Spec

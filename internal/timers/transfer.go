@@ -139,7 +139,7 @@ func acceptImport(ctx context.Context, ts *Timers, t rouse.Timer) (rouse.Timer, 
 	if err := ts.mayTouch(ctx, access.TimersImport, &t); err != nil {
 		return t, nil, err
 	}
-	if err := ts.checkInNamespace(ctx, t.Key.Namespace, &t.Spec); err != nil {
+	if err := ts.checkInNamespace(ctx, t.Key, &t.Spec); err != nil {
 		return t, nil, err
 	}
 	if t.Key.Fire == "" {

@@ -22,6 +22,8 @@ type answer struct {
 	body       *wishes  // of a body that contains "rouse"; nil otherwise
 	garbled    bool     // the body contains "rouse" and cannot be parsed
 	secrets    []string // of the request
+	keeps      bool     // a callback of a fire takes all that is read of the body
+	kept       rouse.Answer
 }
 
 // headBytes is how much of a body is kept for people.
@@ -37,13 +39,16 @@ func (a *answer) readResponse(o *Options, resp *http.Response) (ended bool) {
 	keep := headBytes
 	maybe := resp.StatusCode/100 == 2 && cloudevent.IsJSON(resp.Header.Get("Content-Type")) &&
 		resp.Header.Get("Content-Encoding") == ""
-	if maybe {
+	if maybe || a.keeps {
 		keep = o.MaxAnswer
 	}
 	kept, total, ended := readUpTo(resp.Body, keep, o.MaxAnswer)
 	whole := ended && total == len(kept)
 	kept = hideSecrets(kept, a.secrets)
 	a.head = kept[:min(len(kept), headBytes)]
+	if a.keeps {
+		a.kept = rouse.Answer{ContentType: resp.Header.Get("Content-Type"), Payload: kept}
+	}
 	if maybe {
 		a.body, a.garbled = readWishes(kept, whole)
 	}
@@ -71,6 +76,14 @@ func readUpTo(r io.Reader, keep, limit int) (kept []byte, total int, ended bool)
 
 // fireOutcome returns the outcome of a fire of the spec.
 func (a *answer) fireOutcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
+	o := a.plainOutcome(spec, now)
+	if a.keeps && spec.CallsBack() {
+		o.Answer = &a.kept
+	}
+	return o
+}
+
+func (a *answer) plainOutcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
 	if a.garbled {
 		return rouse.Outcome{Verdict: rouse.Failed, Code: a.code,
 			Detail: makeExcerpt(statusText(a.code)+`: the body names "rouse" and cannot be read: `, string(a.head))}

@@ -174,3 +174,27 @@ func TestDetail(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersForCallbacks: the body of an answer is kept for timers with a callback, whatever its status, up
+// to the size that is read, without the secrets of the request; and for no others.
+func TestAnswersForCallbacks(t *testing.T) {
+	for _, code := range []int{200, 400, 503} {
+		w := newWire(t, webhook.Options{MaxAnswer: 1000}, receiver.Options{})
+		f := w.fire()
+		body := `{"n": 1, "text": "` + strings.Repeat("x", 500) + `"}`
+		w.r.Script(receiver.Body(code, "application/json", body))
+		if o := w.send(f)[0]; o.Answer != nil || o.Code != code {
+			t.Errorf("%d: without a callback: %+v", code, o)
+		}
+		f.Spec.OnFailure = "x:y"
+		w.r.Script(receiver.Body(code, "application/json", body))
+		if o := w.send(f)[0]; o.Code != code || o.Answer == nil || string(o.Answer.Payload) != body || o.Answer.ContentType != "application/json" {
+			t.Errorf("%d: %+v", code, o.Answer)
+		}
+		body = strings.Repeat("y", 5000)
+		w.r.Script(receiver.Body(code, "application/json", body))
+		if o := w.send(f)[0]; o.Answer == nil || string(o.Answer.Payload) != body[:1000] {
+			t.Errorf("%d: a long answer: %+v", code, o)
+		}
+	}
+}

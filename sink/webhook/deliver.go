@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -23,7 +24,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 	for i := range fires {
 		f := &fires[i]
-		a, failed := s.exchangeRequest(ctx, f.Spec, s.newSingleRequest(f, time.Now()))
+		a, failed := s.exchangeRequest(ctx, fires[i:i+1], s.newSingleRequest(f, time.Now()))
 		if a == nil {
 			settle(i, failed)
 			continue
@@ -38,7 +39,7 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 	for from := 0; from < len(fires); {
 		body, n := batchBody(fires[from:], s.opts.BatchBytes)
 		part := fires[from : from+n]
-		a, failed := s.exchangeRequest(ctx, part[0].Spec, s.newBatchRequest(part, body, time.Now()))
+		a, failed := s.exchangeRequest(ctx, part, s.newBatchRequest(part, body, time.Now()))
 		if a != nil {
 			a.reportBatch(part, time.Now(), func(i int, o rouse.Outcome) { settle(from+i, o) })
 		} else {
@@ -89,7 +90,7 @@ const bodyTime = 5 * time.Second
 
 // exchangeRequest sends one request and reads the response; without a response it returns the outcome of the
 // fires instead. It uses the request up.
-func (s *Sink) exchangeRequest(ctx context.Context, spec *rouse.Spec, r *request) (*answer, rouse.Outcome) {
+func (s *Sink) exchangeRequest(ctx context.Context, fires []rouse.Fire, r *request) (*answer, rouse.Outcome) {
 	defer r.recycleRequest()
 	if wait, ok := r.err.(*waiting); ok { //nolint:errorlint // exactly this value
 		return nil, wait.deferredOutcome()
@@ -97,9 +98,10 @@ func (s *Sink) exchangeRequest(ctx context.Context, spec *rouse.Spec, r *request
 	if r.err != nil { // no receiver has done anything, and none would get it later
 		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: makeExcerpt("", r.err.Error())}
 	}
-	timeout := spec.Retry.Effective().Timeout
+	timeout := fires[0].Spec.Retry.Effective().Timeout
 	deadline := time.Now().Add(timeout)
-	a := &answer{secrets: r.used}
+	a := &answer{secrets: r.used,
+		keeps: slices.ContainsFunc(fires, func(f rouse.Fire) bool { return f.Spec.CallsBack() })}
 	reached, err := s.sendWithReuse(ctx, r, deadline, min(timeout, bodyTime), a)
 	if err == nil {
 		return a, rouse.Outcome{}

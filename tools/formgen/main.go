@@ -37,7 +37,7 @@ type form struct {
 
 var forms = []form{
 	{
-		dir: "api/rouse/v1", made: "&", types: []string{"Spec", "When", "CalendarRule", "Retry", "Webhook", "Expect"},
+		dir: "api/rouse/v1", made: "&", types: []string{"Spec", "When", "CalendarRule", "Retry", "Webhook", "Expect", "Notify"},
 		own: map[string]string{"Spec": "Misfire Keep", "Retry": "Jitter"},
 		rules: func(word, form string) (to, from string) {
 			switch word + " " + form {
@@ -50,7 +50,7 @@ var forms = []form{
 		},
 	},
 	{
-		dir: "api", types: []string{"When", "Spec", "CalendarRule", "Retry", "Webhook", "Expect"},
+		dir: "api", types: []string{"When", "Spec", "CalendarRule", "Retry", "Webhook", "Expect", "Notify"},
 		own: map[string]string{"Spec": "Misfire Payload PayloadBase64 ContentType", "Retry": "Jitter"},
 		rules: func(word, form string) (to, from string) {
 			switch word + " " + form {

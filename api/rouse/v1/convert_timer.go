@@ -22,6 +22,9 @@ func TimerToProto(t *rouse.Timer) *Timer {
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
 		SucceededMs: int64(t.Succeeded), ExpectFromMs: int64(t.ExpectFrom), OverdueMs: int64(t.Overdue),
 		Notice: t.Notice.String()}
+	if st := t.Notices; st != (rouse.NoticeState{}) {
+		p.Notices = &NoticeState{Alarmed: st.Alarmed, SinceMs: int64(st.Since), Events: st.Events}
+	}
 	for _, s := range t.Pauses {
 		p.Pauses, p.PassToMs = append(p.Pauses, &Span{FromMs: int64(s.From), ToMs: int64(s.To)}), int64(s.To)
 	}
@@ -74,7 +77,9 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 			To: rouse.Instant(p.BacklogToMs)},
 		ConsecutiveDead: p.ConsecutiveDead, Redacted: p.Redacted,
 		Succeeded: rouse.Instant(p.SucceededMs), ExpectFrom: rouse.Instant(p.ExpectFromMs),
-		Overdue: rouse.Instant(p.OverdueMs)}
+		Overdue: rouse.Instant(p.OverdueMs),
+		Notices: rouse.NoticeState{Alarmed: p.GetNotices().GetAlarmed(), Since: rouse.Instant(p.GetNotices().GetSinceMs()),
+			Events: p.GetNotices().GetEvents()}}
 	if t.Notice, err = rouse.ParseNotice(p.Notice); err != nil {
 		return rouse.Timer{}, err
 	}

@@ -4956,36 +4956,37 @@ type Timer struct {
 	FireId      string                 `protobuf:"bytes,16,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"` // of a dead letter
 	// In the answer of Create only: an attempt of the generation that was replaced had started already and may still arrive;
 	// none starts after the answer.
-	InFlight        bool        `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	PauseUntilMs    int64       `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
-	AnchorMs        int64       `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
-	SentAtMs        int64       `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
-	Skips           uint32      `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
-	Passed          uint64      `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
-	Manual          bool        `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
-	Asked           bool        `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row next to a timer: redriven or backfilled
-	BeganMs         int64       `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
-	Failures        []*Attempt  `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
-	Waits           []*Wait     `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
-	Fired           uint64      `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
-	Dead            uint64      `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
-	Missed          uint64      `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
-	PassToMs        int64       `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // the end of the last of pauses
-	BacklogFromMs   int64       `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
-	BacklogToMs     int64       `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
-	Answer          *KeptAnswer `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
-	PauseCause      string      `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost, unreadable, calendar or schedule_invalid
-	ConsecutiveDead uint32      `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
-	SucceededMs     int64       `protobuf:"varint,39,opt,name=succeeded_ms,json=succeededMs,proto3" json:"succeeded_ms,omitempty"`             // of a timer with expect: when an occurrence fired last
-	ExpectFromMs    int64       `protobuf:"varint,40,opt,name=expect_from_ms,json=expectFromMs,proto3" json:"expect_from_ms,omitempty"`        // when it was created, replaced or resumed: from then on it has to succeed
-	OverdueMs       int64       `protobuf:"varint,41,opt,name=overdue_ms,json=overdueMs,proto3" json:"overdue_ms,omitempty"`                   // by when it had to succeed, if it has not since
-	Notice          string      `protobuf:"bytes,42,opt,name=notice,proto3" json:"notice,omitempty"`                                           // of a row next to a timer that tells expect.notify: overdue or recovered
-	NextMs          []int64     `protobuf:"varint,38,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // in the answer to validate_only: the next times, at most five
-	PausedAtMs      int64       `protobuf:"varint,43,opt,name=paused_at_ms,json=pausedAtMs,proto3" json:"paused_at_ms,omitempty"`              // when the pause began
-	Pauses          []*Span     `protobuf:"bytes,44,rep,name=pauses,proto3" json:"pauses,omitempty"`                                           // pauses that are over: what came due after from, until to, is skipped when its turn comes
-	Unchanged       bool        `protobuf:"varint,45,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                                    // in the answer to a write of an existing timer: nothing of it differed, and nothing was written
-	Notes           []string    `protobuf:"bytes,46,rep,name=notes,proto3" json:"notes,omitempty"`                                             // in the answer to a write of an existing timer: what of it could not be kept
-	Redacted        bool        `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                      // payload, headers, answer and what targets answered are left out: the caller may not see them
+	InFlight        bool         `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	PauseUntilMs    int64        `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
+	AnchorMs        int64        `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
+	SentAtMs        int64        `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
+	Skips           uint32       `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
+	Passed          uint64       `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
+	Manual          bool         `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
+	Asked           bool         `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row next to a timer: redriven or backfilled
+	BeganMs         int64        `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
+	Failures        []*Attempt   `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
+	Waits           []*Wait      `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
+	Fired           uint64       `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
+	Dead            uint64       `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
+	Missed          uint64       `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
+	PassToMs        int64        `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // the end of the last of pauses
+	BacklogFromMs   int64        `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
+	BacklogToMs     int64        `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
+	Answer          *KeptAnswer  `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
+	PauseCause      string       `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost, unreadable, calendar or schedule_invalid
+	ConsecutiveDead uint32       `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
+	SucceededMs     int64        `protobuf:"varint,39,opt,name=succeeded_ms,json=succeededMs,proto3" json:"succeeded_ms,omitempty"`             // of a timer with expect: when an occurrence fired last
+	ExpectFromMs    int64        `protobuf:"varint,40,opt,name=expect_from_ms,json=expectFromMs,proto3" json:"expect_from_ms,omitempty"`        // when it was created, replaced or resumed: from then on it has to succeed
+	OverdueMs       int64        `protobuf:"varint,41,opt,name=overdue_ms,json=overdueMs,proto3" json:"overdue_ms,omitempty"`                   // by when it had to succeed, if it has not since
+	Notice          string       `protobuf:"bytes,42,opt,name=notice,proto3" json:"notice,omitempty"`                                           // of a row next to a timer that is a notice or a callback: its event, such as overdue or succeeded
+	NextMs          []int64      `protobuf:"varint,38,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // in the answer to validate_only: the next times, at most five
+	PausedAtMs      int64        `protobuf:"varint,43,opt,name=paused_at_ms,json=pausedAtMs,proto3" json:"paused_at_ms,omitempty"`              // when the pause began
+	Pauses          []*Span      `protobuf:"bytes,44,rep,name=pauses,proto3" json:"pauses,omitempty"`                                           // pauses that are over: what came due after from, until to, is skipped when its turn comes
+	Unchanged       bool         `protobuf:"varint,45,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                                    // in the answer to a write of an existing timer: nothing of it differed, and nothing was written
+	Notes           []string     `protobuf:"bytes,46,rep,name=notes,proto3" json:"notes,omitempty"`                                             // in the answer to a write of an existing timer: what of it could not be kept
+	Notices         *NoticeState `protobuf:"bytes,47,opt,name=notices,proto3" json:"notices,omitempty"`                                         // of a timer with notify
+	Redacted        bool         `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                      // payload, headers, answer and what targets answered are left out: the caller may not see them
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -5335,11 +5336,79 @@ func (x *Timer) GetNotes() []string {
 	return nil
 }
 
+func (x *Timer) GetNotices() *NoticeState {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
+}
+
 func (x *Timer) GetRedacted() bool {
 	if x != nil {
 		return x.Redacted
 	}
 	return false
+}
+
+// NoticeState is the state of a timer's notices.
+type NoticeState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Alarmed       bool                   `protobuf:"varint,1,opt,name=alarmed,proto3" json:"alarmed,omitempty"`                // a notice of a failure was due, and no occurrence has fired since
+	SinceMs       int64                  `protobuf:"varint,2,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // begin of the present interval of notices, if notify.every is set
+	Events        uint32                 `protobuf:"varint,3,opt,name=events,proto3" json:"events,omitempty"`                  // events in it after its first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NoticeState) Reset() {
+	*x = NoticeState{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NoticeState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NoticeState) ProtoMessage() {}
+
+func (x *NoticeState) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NoticeState.ProtoReflect.Descriptor instead.
+func (*NoticeState) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *NoticeState) GetAlarmed() bool {
+	if x != nil {
+		return x.Alarmed
+	}
+	return false
+}
+
+func (x *NoticeState) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *NoticeState) GetEvents() uint32 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
 }
 
 type Span struct {
@@ -5352,7 +5421,7 @@ type Span struct {
 
 func (x *Span) Reset() {
 	*x = Span{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5364,7 +5433,7 @@ func (x *Span) String() string {
 func (*Span) ProtoMessage() {}
 
 func (x *Span) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5377,7 +5446,7 @@ func (x *Span) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Span.ProtoReflect.Descriptor instead.
 func (*Span) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Span) GetFromMs() int64 {
@@ -5404,7 +5473,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5416,7 +5485,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5429,7 +5498,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -5458,7 +5527,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5470,7 +5539,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5483,7 +5552,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Wait) GetCause() string {
@@ -5519,7 +5588,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5531,7 +5600,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5544,7 +5613,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -5602,15 +5671,18 @@ type Spec struct {
 	Criticality    uint32                 `protobuf:"varint,23,opt,name=criticality,proto3" json:"criticality,omitempty"`                 // 0 to 9: a store that must choose serves higher ones first
 	PauseAfter     uint32                 `protobuf:"varint,24,opt,name=pause_after,json=pauseAfter,proto3" json:"pause_after,omitempty"` // pause the timer after so many dead letters in a row; 0: never
 	Expect         *Expect                `protobuf:"bytes,25,opt,name=expect,proto3" json:"expect,omitempty"`
-	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"`                       // the named limit of the namespace that its occurrences count for
-	LimitKey       string                 `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"` // of a limit per key: the key that they count for
+	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"`                          // the named limit of the namespace that its occurrences count for
+	LimitKey       string                 `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"`    // of a limit per key: the key that they count for
+	Notify         *Notify                `protobuf:"bytes,28,opt,name=notify,proto3" json:"notify,omitempty"`                        // who is told of its failures
+	OnSuccess      string                 `protobuf:"bytes,29,opt,name=on_success,json=onSuccess,proto3" json:"on_success,omitempty"` // a target that gets the answer to each occurrence that fires
+	OnFailure      string                 `protobuf:"bytes,30,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"` // a target that gets the last answer to each occurrence that becomes a dead letter
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5622,7 +5694,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5635,7 +5707,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -5827,19 +5899,125 @@ func (x *Spec) GetLimitKey() string {
 	return ""
 }
 
+func (x *Spec) GetNotify() *Notify {
+	if x != nil {
+		return x.Notify
+	}
+	return nil
+}
+
+func (x *Spec) GetOnSuccess() string {
+	if x != nil {
+		return x.OnSuccess
+	}
+	return ""
+}
+
+func (x *Spec) GetOnFailure() string {
+	if x != nil {
+		return x.OnFailure
+	}
+	return ""
+}
+
+// Notify is the target of notices about a timer, and the events that it is told of.
+type Notify struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	On            []string               `protobuf:"bytes,2,rep,name=on,proto3" json:"on,omitempty"`         // overdue, recovered, dead, missed, late, paused; none: all that can happen
+	Late          *durationpb.Duration   `protobuf:"bytes,3,opt,name=late,proto3" json:"late,omitempty"`     // of late: an occurrence began later than this after it was due
+	After         uint32                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`  // of dead: from this number of dead letters in a row on; 0 is 1
+	Every         *durationpb.Duration   `protobuf:"bytes,5,opt,name=every,proto3" json:"every,omitempty"`   // at most one notice in so long a time, with the number of events
+	Format        string                 `protobuf:"bytes,6,opt,name=format,proto3" json:"format,omitempty"` // of the payload: empty, slack, discord or teams
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Notify) Reset() {
+	*x = Notify{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Notify) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Notify) ProtoMessage() {}
+
+func (x *Notify) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Notify.ProtoReflect.Descriptor instead.
+func (*Notify) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *Notify) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Notify) GetOn() []string {
+	if x != nil {
+		return x.On
+	}
+	return nil
+}
+
+func (x *Notify) GetLate() *durationpb.Duration {
+	if x != nil {
+		return x.Late
+	}
+	return nil
+}
+
+func (x *Notify) GetAfter() uint32 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *Notify) GetEvery() *durationpb.Duration {
+	if x != nil {
+		return x.Every
+	}
+	return nil
+}
+
+func (x *Notify) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
 // Expect is by when a recurring timer has to succeed: an occurrence of it has to end as fired.
 type Expect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Every         *durationpb.Duration   `protobuf:"bytes,1,opt,name=every,proto3" json:"every,omitempty"`   // how long after the last success the next one has to come; none: each occurrence has to succeed
 	Grace         *durationpb.Duration   `protobuf:"bytes,2,opt,name=grace,proto3" json:"grace,omitempty"`   // how much later than that a success may come
-	Notify        string                 `protobuf:"bytes,3,opt,name=notify,proto3" json:"notify,omitempty"` // a target that is told when the timer is overdue, and when it has recovered; empty: none
+	Notify        string                 `protobuf:"bytes,3,opt,name=notify,proto3" json:"notify,omitempty"` // a target that is told when the timer is overdue, and when it has recovered; empty: that of notify
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Expect) Reset() {
 	*x = Expect{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5851,7 +6029,7 @@ func (x *Expect) String() string {
 func (*Expect) ProtoMessage() {}
 
 func (x *Expect) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5864,7 +6042,7 @@ func (x *Expect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expect.ProtoReflect.Descriptor instead.
 func (*Expect) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Expect) GetEvery() *durationpb.Duration {
@@ -5899,7 +6077,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5911,7 +6089,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5924,7 +6102,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -5963,7 +6141,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5975,7 +6153,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5988,7 +6166,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -6054,7 +6232,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6066,7 +6244,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6079,7 +6257,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -6147,7 +6325,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6159,7 +6337,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6172,7 +6350,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -6269,7 +6447,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6281,7 +6459,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6294,7 +6472,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -6321,7 +6499,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6333,7 +6511,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6346,7 +6524,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -6368,7 +6546,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6380,7 +6558,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6393,7 +6571,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -6434,7 +6612,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6446,7 +6624,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6459,7 +6637,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *NewTimer) GetName() string {
@@ -6485,7 +6663,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6497,7 +6675,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6510,7 +6688,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -6536,7 +6714,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6548,7 +6726,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6561,7 +6739,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Created) GetName() string {
@@ -6633,7 +6811,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6645,7 +6823,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6658,7 +6836,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Problem) GetCode() string {
@@ -6707,7 +6885,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6719,7 +6897,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6732,7 +6910,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -6774,7 +6952,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6786,7 +6964,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6799,7 +6977,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -6885,7 +7063,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6897,7 +7075,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6910,7 +7088,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -6960,7 +7138,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6972,7 +7150,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6985,7 +7163,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -7025,7 +7203,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7037,7 +7215,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7050,7 +7228,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -7069,7 +7247,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7081,7 +7259,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7094,7 +7272,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -7115,7 +7293,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7127,7 +7305,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7140,7 +7318,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -7174,7 +7352,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7186,7 +7364,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7199,7 +7377,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -7228,7 +7406,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7240,7 +7418,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7253,7 +7431,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -7294,7 +7472,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7306,7 +7484,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7319,7 +7497,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -7346,7 +7524,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7358,7 +7536,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7371,7 +7549,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -7398,7 +7576,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7410,7 +7588,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7423,7 +7601,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -7452,7 +7630,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7464,7 +7642,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7477,7 +7655,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -7521,7 +7699,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7533,7 +7711,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7546,7 +7724,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -7604,7 +7782,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7616,7 +7794,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7629,7 +7807,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *When) GetSchedule() string {
@@ -7723,7 +7901,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7735,7 +7913,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7748,7 +7926,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -7804,7 +7982,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7816,7 +7994,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7829,7 +8007,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -7864,7 +8042,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7876,7 +8054,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7889,7 +8067,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -7927,7 +8105,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7939,7 +8117,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7952,7 +8130,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -8013,7 +8191,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8025,7 +8203,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8038,7 +8216,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Reason) GetCode() string {
@@ -8098,7 +8276,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8110,7 +8288,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8123,7 +8301,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -8187,7 +8365,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8199,7 +8377,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8212,7 +8390,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -8254,7 +8432,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8266,7 +8444,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8279,7 +8457,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -8317,7 +8495,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8329,7 +8507,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8342,7 +8520,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -8400,7 +8578,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8412,7 +8590,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8425,7 +8603,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -8475,7 +8653,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8487,7 +8665,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8500,7 +8678,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -8542,7 +8720,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8554,7 +8732,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8567,7 +8745,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -8656,7 +8834,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8668,7 +8846,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8681,7 +8859,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -8750,7 +8928,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8762,7 +8940,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8775,7 +8953,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -8804,7 +8982,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8816,7 +8994,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8829,7 +9007,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -8869,7 +9047,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8881,7 +9059,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8894,7 +9072,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -8913,7 +9091,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8925,7 +9103,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8938,7 +9116,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -8958,7 +9136,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8970,7 +9148,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8983,7 +9161,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -9010,7 +9188,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9022,7 +9200,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9035,7 +9213,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -9076,7 +9254,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9088,7 +9266,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9101,7 +9279,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *Job) GetNamespace() string {
@@ -9227,7 +9405,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9239,7 +9417,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9252,7 +9430,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -9285,7 +9463,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9297,7 +9475,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9310,7 +9488,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -9333,7 +9511,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9345,7 +9523,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9358,7 +9536,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -9406,7 +9584,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9418,7 +9596,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9431,7 +9609,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *Day) GetDate() string {
@@ -9460,7 +9638,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9472,7 +9650,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9485,7 +9663,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -9529,7 +9707,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9541,7 +9719,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9554,7 +9732,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -9602,7 +9780,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9614,7 +9792,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9627,7 +9805,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -9653,7 +9831,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9665,7 +9843,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9678,7 +9856,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -9697,7 +9875,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9709,7 +9887,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9722,7 +9900,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -9742,7 +9920,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9754,7 +9932,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9767,7 +9945,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -9792,7 +9970,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9804,7 +9982,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9817,7 +9995,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 type BackupRequest struct {
@@ -9828,7 +10006,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9840,7 +10018,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9853,7 +10031,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 type BackupChunk struct {
@@ -9865,7 +10043,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9877,7 +10055,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9890,7 +10068,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -9908,7 +10086,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9920,7 +10098,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9933,7 +10111,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 type AdvanceClockRequest struct {
@@ -9947,7 +10125,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9959,7 +10137,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9972,7 +10150,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -10008,7 +10186,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10020,7 +10198,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10033,7 +10211,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -10072,7 +10250,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10084,7 +10262,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10097,7 +10275,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 type ListNodesResponse struct {
@@ -10109,7 +10287,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10121,7 +10299,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10134,7 +10312,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -10163,7 +10341,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10175,7 +10353,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10188,7 +10366,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *Node) GetId() string {
@@ -10277,7 +10455,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10289,7 +10467,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10302,7 +10480,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -10366,7 +10544,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10378,7 +10556,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10391,7 +10569,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -10434,7 +10612,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10446,7 +10624,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10459,7 +10637,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -10499,7 +10677,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10511,7 +10689,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10524,7 +10702,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -10543,7 +10721,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10555,7 +10733,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10568,7 +10746,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -10608,7 +10786,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10620,7 +10798,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10633,7 +10811,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -10798,7 +10976,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10810,7 +10988,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10823,7 +11001,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -10887,7 +11065,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10899,7 +11077,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10912,7 +11090,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -10972,7 +11150,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10984,7 +11162,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10997,7 +11175,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *Record) GetNamespace() string {
@@ -11164,7 +11342,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11176,7 +11354,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11189,7 +11367,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -11269,7 +11447,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11281,7 +11459,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11294,7 +11472,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -11350,7 +11528,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11362,7 +11540,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11375,7 +11553,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -11413,7 +11591,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11425,7 +11603,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11438,7 +11616,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -11495,7 +11673,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11507,7 +11685,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11520,7 +11698,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -11572,7 +11750,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11584,7 +11762,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11597,7 +11775,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -11695,7 +11873,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11707,7 +11885,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11720,7 +11898,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -11753,7 +11931,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11765,7 +11943,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11778,7 +11956,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -11799,7 +11977,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11811,7 +11989,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11824,7 +12002,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -11859,7 +12037,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11871,7 +12049,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11884,7 +12062,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -11918,7 +12096,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11930,7 +12108,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11943,7 +12121,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -11973,7 +12151,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11985,7 +12163,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11998,7 +12176,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -12038,7 +12216,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12050,7 +12228,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12063,7 +12241,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -12084,7 +12262,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12096,7 +12274,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12109,7 +12287,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -12141,7 +12319,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12153,7 +12331,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12166,7 +12344,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 type SubscribeRequest struct {
@@ -12184,7 +12362,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12196,7 +12374,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12209,7 +12387,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12294,7 +12472,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12306,7 +12484,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12319,7 +12497,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -12353,7 +12531,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12365,7 +12543,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12378,7 +12556,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -12476,7 +12654,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12488,7 +12666,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12501,7 +12679,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -12539,7 +12717,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12551,7 +12729,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12564,7 +12742,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Called) GetId() string {
@@ -12624,7 +12802,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12636,7 +12814,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12649,7 +12827,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *Open) GetNamespace() string {
@@ -12699,7 +12877,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12711,7 +12889,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12724,7 +12902,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -12767,7 +12945,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12779,7 +12957,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12792,7 +12970,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -12828,7 +13006,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12840,7 +13018,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12853,7 +13031,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -12894,7 +13072,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12906,7 +13084,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12919,7 +13097,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -12951,7 +13129,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12963,7 +13141,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12976,7 +13154,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -13011,7 +13189,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13023,7 +13201,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13036,7 +13214,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -13063,7 +13241,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13075,7 +13253,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13088,7 +13266,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *Peer) GetId() string {
@@ -13128,7 +13306,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13140,7 +13318,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13153,7 +13331,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13280,7 +13458,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13292,7 +13470,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13305,7 +13483,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -13416,7 +13594,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13428,7 +13606,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13441,7 +13619,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -13845,8 +14023,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05roles\x18\x01 \x03(\v2\x0e.rouse.v1.RoleR\x05roles\"'\n" +
 	"\x11DeleteRoleRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
-	"\x12DeleteRoleResponse\"\xec\n" +
-	"\n" +
+	"\x12DeleteRoleResponse\"\x9d\v\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -13904,8 +14081,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"pausedAtMs\x12&\n" +
 	"\x06pauses\x18, \x03(\v2\x0e.rouse.v1.SpanR\x06pauses\x12\x1c\n" +
 	"\tunchanged\x18- \x01(\bR\tunchanged\x12\x14\n" +
-	"\x05notes\x18. \x03(\tR\x05notes\x12\x1a\n" +
-	"\bredacted\x18% \x01(\bR\bredacted\"4\n" +
+	"\x05notes\x18. \x03(\tR\x05notes\x12/\n" +
+	"\anotices\x18/ \x01(\v2\x15.rouse.v1.NoticeStateR\anotices\x12\x1a\n" +
+	"\bredacted\x18% \x01(\bR\bredacted\"Z\n" +
+	"\vNoticeState\x12\x18\n" +
+	"\aalarmed\x18\x01 \x01(\bR\aalarmed\x12\x19\n" +
+	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x16\n" +
+	"\x06events\x18\x03 \x01(\rR\x06events\"4\n" +
 	"\x04Span\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x13\n" +
 	"\x05to_ms\x18\x02 \x01(\x03R\x04toMs\"I\n" +
@@ -13921,7 +14103,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\asent_ms\x18\x01 \x01(\x03R\x06sentMs\x12\x17\n" +
 	"\atook_ms\x18\x02 \x01(\x03R\x06tookMs\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\x05R\x04code\x12\x16\n" +
-	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xd9\a\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xc1\b\n" +
 	"\x04Spec\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x16\n" +
@@ -13951,10 +14133,22 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"pauseAfter\x12(\n" +
 	"\x06expect\x18\x19 \x01(\v2\x10.rouse.v1.ExpectR\x06expect\x12\x14\n" +
 	"\x05limit\x18\x1a \x01(\tR\x05limit\x12\x1b\n" +
-	"\tlimit_key\x18\x1b \x01(\tR\blimitKey\x1a9\n" +
+	"\tlimit_key\x18\x1b \x01(\tR\blimitKey\x12(\n" +
+	"\x06notify\x18\x1c \x01(\v2\x10.rouse.v1.NotifyR\x06notify\x12\x1d\n" +
+	"\n" +
+	"on_success\x18\x1d \x01(\tR\tonSuccess\x12\x1d\n" +
+	"\n" +
+	"on_failure\x18\x1e \x01(\tR\tonFailure\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x01\n" +
+	"\x06Notify\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x0e\n" +
+	"\x02on\x18\x02 \x03(\tR\x02on\x12-\n" +
+	"\x04late\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04late\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\rR\x05after\x12/\n" +
+	"\x05every\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12\x16\n" +
+	"\x06format\x18\x06 \x01(\tR\x06format\"\x82\x01\n" +
 	"\x06Expect\x12/\n" +
 	"\x05every\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12/\n" +
 	"\x05grace\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x16\n" +
@@ -14708,7 +14902,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 197)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 199)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -14789,133 +14983,135 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*DeleteRoleRequest)(nil),        // 76: rouse.v1.DeleteRoleRequest
 	(*DeleteRoleResponse)(nil),       // 77: rouse.v1.DeleteRoleResponse
 	(*Timer)(nil),                    // 78: rouse.v1.Timer
-	(*Span)(nil),                     // 79: rouse.v1.Span
-	(*KeptAnswer)(nil),               // 80: rouse.v1.KeptAnswer
-	(*Wait)(nil),                     // 81: rouse.v1.Wait
-	(*Attempt)(nil),                  // 82: rouse.v1.Attempt
-	(*Spec)(nil),                     // 83: rouse.v1.Spec
-	(*Expect)(nil),                   // 84: rouse.v1.Expect
-	(*CalendarRule)(nil),             // 85: rouse.v1.CalendarRule
-	(*Retry)(nil),                    // 86: rouse.v1.Retry
-	(*Webhook)(nil),                  // 87: rouse.v1.Webhook
-	(*CreateRequest)(nil),            // 88: rouse.v1.CreateRequest
-	(*Debounce)(nil),                 // 89: rouse.v1.Debounce
-	(*Throttle)(nil),                 // 90: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),       // 91: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),                 // 92: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),      // 93: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                  // 94: rouse.v1.Created
-	(*Problem)(nil),                  // 95: rouse.v1.Problem
-	(*GetRequest)(nil),               // 96: rouse.v1.GetRequest
-	(*Filter)(nil),                   // 97: rouse.v1.Filter
-	(*ListRequest)(nil),              // 98: rouse.v1.ListRequest
-	(*ListResponse)(nil),             // 99: rouse.v1.ListResponse
-	(*CountRequest)(nil),             // 100: rouse.v1.CountRequest
-	(*CountResponse)(nil),            // 101: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),            // 102: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 103: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),             // 104: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),            // 105: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),               // 106: rouse.v1.RunRequest
-	(*RunResponse)(nil),              // 107: rouse.v1.RunResponse
-	(*SkipRequest)(nil),              // 108: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 109: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 110: rouse.v1.When
-	(*BackfillRequest)(nil),          // 111: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 112: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 113: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 114: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 115: rouse.v1.Reason
-	(*Coming)(nil),                   // 116: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 117: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 118: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 119: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 120: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 121: rouse.v1.Load
-	(*BulkRequest)(nil),              // 122: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 123: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 124: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 125: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 126: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 127: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 128: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 129: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 130: rouse.v1.Job
-	(*ImportRequest)(nil),            // 131: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 132: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 133: rouse.v1.Calendar
-	(*Day)(nil),                      // 134: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 135: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 136: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 137: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 138: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 139: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 140: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 141: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 142: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 143: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 144: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 145: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 146: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 147: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 148: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 149: rouse.v1.Node
-	(*AuditFilter)(nil),              // 150: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 151: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 152: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 153: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 154: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 155: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 156: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 157: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 158: rouse.v1.Record
-	(*RecordFilter)(nil),             // 159: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 160: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 161: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 162: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 163: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 164: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 165: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 166: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 167: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 168: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 169: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 170: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 171: rouse.v1.RedriveResponse
-	(*PurgeRequest)(nil),             // 172: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 173: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 174: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 175: rouse.v1.Leave
-	(*CallRequest)(nil),              // 176: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 177: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 178: rouse.v1.Called
-	(*Open)(nil),                     // 179: rouse.v1.Open
-	(*Settle)(nil),                   // 180: rouse.v1.Settle
-	(*Answer)(nil),                   // 181: rouse.v1.Answer
-	(*Failure)(nil),                  // 182: rouse.v1.Failure
-	(*Extension)(nil),                // 183: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 184: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 185: rouse.v1.Peers
-	(*Peer)(nil),                     // 186: rouse.v1.Peer
-	(*Fire)(nil),                     // 187: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 188: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 189: rouse.v1.ReportResponse
-	nil,                              // 190: rouse.v1.Namespace.CountsEntry
-	nil,                              // 191: rouse.v1.Grant.LabelsEntry
-	nil,                              // 192: rouse.v1.Spec.LabelsEntry
-	nil,                              // 193: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 194: rouse.v1.Filter.LabelsEntry
-	nil,                              // 195: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 196: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 197: rouse.v1.Open.LabelsEntry
-	nil,                              // 198: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 199: google.protobuf.Duration
+	(*NoticeState)(nil),              // 79: rouse.v1.NoticeState
+	(*Span)(nil),                     // 80: rouse.v1.Span
+	(*KeptAnswer)(nil),               // 81: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 82: rouse.v1.Wait
+	(*Attempt)(nil),                  // 83: rouse.v1.Attempt
+	(*Spec)(nil),                     // 84: rouse.v1.Spec
+	(*Notify)(nil),                   // 85: rouse.v1.Notify
+	(*Expect)(nil),                   // 86: rouse.v1.Expect
+	(*CalendarRule)(nil),             // 87: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 88: rouse.v1.Retry
+	(*Webhook)(nil),                  // 89: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 90: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 91: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 92: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 93: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 94: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 95: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 96: rouse.v1.Created
+	(*Problem)(nil),                  // 97: rouse.v1.Problem
+	(*GetRequest)(nil),               // 98: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 99: rouse.v1.Filter
+	(*ListRequest)(nil),              // 100: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 101: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 102: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 103: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 104: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 105: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 106: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 107: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 108: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 109: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 110: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),        // 111: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 112: rouse.v1.When
+	(*BackfillRequest)(nil),          // 113: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 114: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 115: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 116: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 117: rouse.v1.Reason
+	(*Coming)(nil),                   // 118: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 119: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 120: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 121: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 122: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 123: rouse.v1.Load
+	(*BulkRequest)(nil),              // 124: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 125: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 126: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 127: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 128: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 129: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 130: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 131: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 132: rouse.v1.Job
+	(*ImportRequest)(nil),            // 133: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 134: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 135: rouse.v1.Calendar
+	(*Day)(nil),                      // 136: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 137: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 138: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 139: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 140: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 141: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 142: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 143: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 144: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 145: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 146: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 147: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 148: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 149: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 150: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 151: rouse.v1.Node
+	(*AuditFilter)(nil),              // 152: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 153: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 154: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 155: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 156: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 157: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 158: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 159: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 160: rouse.v1.Record
+	(*RecordFilter)(nil),             // 161: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 162: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 163: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 164: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 165: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 166: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 167: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 168: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 169: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 170: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 171: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 172: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 173: rouse.v1.RedriveResponse
+	(*PurgeRequest)(nil),             // 174: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 175: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 176: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 177: rouse.v1.Leave
+	(*CallRequest)(nil),              // 178: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 179: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 180: rouse.v1.Called
+	(*Open)(nil),                     // 181: rouse.v1.Open
+	(*Settle)(nil),                   // 182: rouse.v1.Settle
+	(*Answer)(nil),                   // 183: rouse.v1.Answer
+	(*Failure)(nil),                  // 184: rouse.v1.Failure
+	(*Extension)(nil),                // 185: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 186: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 187: rouse.v1.Peers
+	(*Peer)(nil),                     // 188: rouse.v1.Peer
+	(*Fire)(nil),                     // 189: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 190: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 191: rouse.v1.ReportResponse
+	nil,                              // 192: rouse.v1.Namespace.CountsEntry
+	nil,                              // 193: rouse.v1.Grant.LabelsEntry
+	nil,                              // 194: rouse.v1.Spec.LabelsEntry
+	nil,                              // 195: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 196: rouse.v1.Filter.LabelsEntry
+	nil,                              // 197: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 198: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 199: rouse.v1.Open.LabelsEntry
+	nil,                              // 200: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 201: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	199, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	199, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	201, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	201, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
 	15,  // 5: rouse.v1.Limit.use:type_name -> rouse.v1.LimitUse
 	16,  // 6: rouse.v1.LimitUse.keys:type_name -> rouse.v1.LimitKeyUse
@@ -14923,11 +15119,11 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	14,  // 8: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
 	43,  // 9: rouse.v1.ListLimitsResponse.nodes:type_name -> rouse.v1.StatusNode
 	13,  // 10: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	199, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	199, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	201, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	201, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
 	26,  // 13: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	28,  // 14: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	190, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	192, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	26,  // 16: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	27,  // 17: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	37,  // 18: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -14943,286 +15139,290 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	52,  // 28: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	43,  // 29: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	55,  // 30: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	191, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	193, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	55,  // 32: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	55,  // 33: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	56,  // 34: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	56,  // 35: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	199, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	201, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	65,  // 37: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	64,  // 38: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	72,  // 39: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
 	72,  // 40: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	83,  // 41: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	82,  // 42: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	81,  // 43: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	80,  // 44: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	79,  // 45: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	192, // 46: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	86,  // 47: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	87,  // 48: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	85,  // 49: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	199, // 50: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	199, // 51: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	199, // 52: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	199, // 53: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	84,  // 54: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	199, // 55: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	199, // 56: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	199, // 57: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	199, // 58: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	199, // 59: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	199, // 60: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	199, // 61: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	193, // 62: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	199, // 63: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	83,  // 64: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 65: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	89,  // 66: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	90,  // 67: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	199, // 68: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	199, // 69: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	199, // 70: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 71: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	92,  // 72: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	83,  // 73: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	94,  // 74: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	95,  // 75: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	194, // 76: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	97,  // 77: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	78,  // 78: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	97,  // 79: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	110, // 80: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	85,  // 81: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	199, // 82: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	199, // 83: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	116, // 84: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	115, // 85: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	78,  // 86: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	158, // 87: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	116, // 88: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	97,  // 89: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	116, // 90: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	97,  // 91: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	199, // 92: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	121, // 93: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	97,  // 94: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	110, // 95: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	125, // 96: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	124, // 97: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
-	95,  // 98: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	130, // 99: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
-	97,  // 100: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
-	95,  // 101: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	125, // 102: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
-	78,  // 103: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	133, // 104: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 105: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	94,  // 106: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	134, // 107: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	134, // 108: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	133, // 109: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	133, // 110: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	199, // 111: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	199, // 112: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	149, // 113: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	150, // 114: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	155, // 115: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	150, // 116: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	155, // 117: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	199, // 118: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	83,  // 119: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	116, // 120: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	82,  // 121: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	195, // 122: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	159, // 123: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	158, // 124: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	159, // 125: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	199, // 126: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	164, // 127: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	199, // 128: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	199, // 129: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	167, // 130: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	158, // 131: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	158, // 132: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	179, // 133: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	180, // 134: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	175, // 135: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	199, // 136: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	199, // 137: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	199, // 138: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	199, // 139: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	196, // 140: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	199, // 141: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 142: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	197, // 143: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	182, // 144: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	183, // 145: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	181, // 146: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	199, // 147: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	199, // 148: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	187, // 149: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	185, // 150: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	186, // 151: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	186, // 152: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	198, // 153: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	182, // 154: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	199, // 155: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	88,  // 156: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	91,  // 157: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	91,  // 158: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	96,  // 159: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	102, // 160: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	104, // 161: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	105, // 162: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	106, // 163: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	98,  // 164: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	100, // 165: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	172, // 166: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	170, // 167: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	108, // 168: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	109, // 169: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	111, // 170: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	131, // 171: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	160, // 172: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	168, // 173: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	162, // 174: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	165, // 175: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	156, // 176: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	113, // 177: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	117, // 178: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	119, // 179: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	122, // 180: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	138, // 181: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	135, // 182: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	137, // 183: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	140, // 184: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	126, // 185: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	128, // 186: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	129, // 187: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 188: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 189: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 190: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 191: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 192: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 193: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	17,  // 194: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	19,  // 195: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	20,  // 196: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	21,  // 197: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	23,  // 198: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	24,  // 199: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	25,  // 200: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
-	144, // 201: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	145, // 202: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	142, // 203: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	147, // 204: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	151, // 205: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	153, // 206: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	174, // 207: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	188, // 208: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	31,  // 209: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	29,  // 210: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	30,  // 211: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	33,  // 212: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	40,  // 213: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	44,  // 214: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	50,  // 215: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	47,  // 216: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	35,  // 217: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	53,  // 218: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	57,  // 219: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	59,  // 220: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	61,  // 221: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	62,  // 222: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	74,  // 223: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	73,  // 224: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	76,  // 225: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	66,  // 226: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	68,  // 227: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	70,  // 228: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	176, // 229: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	177, // 230: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	78,  // 231: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	93,  // 232: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	93,  // 233: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 234: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	103, // 235: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	78,  // 236: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	78,  // 237: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	107, // 238: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	99,  // 239: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	101, // 240: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	173, // 241: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	171, // 242: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	78,  // 243: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	78,  // 244: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	112, // 245: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	132, // 246: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	161, // 247: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	169, // 248: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	163, // 249: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	166, // 250: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	157, // 251: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	114, // 252: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	118, // 253: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	120, // 254: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	123, // 255: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	139, // 256: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	136, // 257: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	133, // 258: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	141, // 259: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	127, // 260: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	130, // 261: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	130, // 262: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 263: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 264: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 265: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 266: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 267: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 268: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	18,  // 269: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 270: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 271: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	22,  // 272: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 273: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 274: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	14,  // 275: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
-	146, // 276: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	146, // 277: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	143, // 278: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	148, // 279: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	152, // 280: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	154, // 281: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	184, // 282: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	189, // 283: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	32,  // 284: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	27,  // 285: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	27,  // 286: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	34,  // 287: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	41,  // 288: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	45,  // 289: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	51,  // 290: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	48,  // 291: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	36,  // 292: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	54,  // 293: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	58,  // 294: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 295: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	58,  // 296: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	63,  // 297: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	75,  // 298: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	72,  // 299: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	77,  // 300: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	67,  // 301: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	69,  // 302: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	71,  // 303: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	178, // 304: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	178, // 305: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	231, // [231:306] is the sub-list for method output_type
-	156, // [156:231] is the sub-list for method input_type
-	156, // [156:156] is the sub-list for extension type_name
-	156, // [156:156] is the sub-list for extension extendee
-	0,   // [0:156] is the sub-list for field type_name
+	84,  // 41: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	83,  // 42: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	82,  // 43: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	81,  // 44: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	80,  // 45: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
+	79,  // 46: rouse.v1.Timer.notices:type_name -> rouse.v1.NoticeState
+	194, // 47: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	88,  // 48: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	89,  // 49: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	87,  // 50: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	201, // 51: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	201, // 52: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	201, // 53: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	201, // 54: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	86,  // 55: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	85,  // 56: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
+	201, // 57: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
+	201, // 58: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
+	201, // 59: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	201, // 60: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	201, // 61: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	201, // 62: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	201, // 63: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	201, // 64: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	201, // 65: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	195, // 66: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	201, // 67: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	84,  // 68: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 69: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	91,  // 70: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	92,  // 71: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	201, // 72: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	201, // 73: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	201, // 74: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 75: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	94,  // 76: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	84,  // 77: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	96,  // 78: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	97,  // 79: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	196, // 80: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	99,  // 81: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	78,  // 82: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	99,  // 83: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	112, // 84: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	87,  // 85: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	201, // 86: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	201, // 87: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	118, // 88: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	117, // 89: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	78,  // 90: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	160, // 91: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	118, // 92: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	99,  // 93: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	118, // 94: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	99,  // 95: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	201, // 96: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	123, // 97: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	99,  // 98: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	112, // 99: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	127, // 100: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	126, // 101: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	97,  // 102: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	132, // 103: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	99,  // 104: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	97,  // 105: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	127, // 106: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	78,  // 107: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	135, // 108: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 109: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	96,  // 110: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	136, // 111: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	136, // 112: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	135, // 113: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	135, // 114: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	201, // 115: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	201, // 116: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	151, // 117: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	152, // 118: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	157, // 119: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	152, // 120: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	157, // 121: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	201, // 122: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	84,  // 123: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	118, // 124: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	83,  // 125: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	197, // 126: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	161, // 127: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	160, // 128: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	161, // 129: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	201, // 130: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	166, // 131: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	201, // 132: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	201, // 133: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	169, // 134: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	160, // 135: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	160, // 136: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	181, // 137: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	182, // 138: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	177, // 139: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	201, // 140: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	201, // 141: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	201, // 142: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	201, // 143: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	198, // 144: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	201, // 145: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 146: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	199, // 147: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	184, // 148: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	185, // 149: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	183, // 150: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	201, // 151: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	201, // 152: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	189, // 153: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	187, // 154: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	188, // 155: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	188, // 156: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	200, // 157: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	184, // 158: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	201, // 159: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	90,  // 160: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	93,  // 161: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	93,  // 162: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	98,  // 163: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	104, // 164: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	106, // 165: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	107, // 166: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	108, // 167: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	100, // 168: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	102, // 169: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	174, // 170: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	172, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	110, // 172: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	111, // 173: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	113, // 174: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	133, // 175: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	162, // 176: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	170, // 177: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	164, // 178: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	167, // 179: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	158, // 180: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	115, // 181: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	119, // 182: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	121, // 183: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	124, // 184: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	140, // 185: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	137, // 186: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	139, // 187: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	142, // 188: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	128, // 189: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	130, // 190: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	131, // 191: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 192: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 193: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 194: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 195: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 196: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 197: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	17,  // 198: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	19,  // 199: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	20,  // 200: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	21,  // 201: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	23,  // 202: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	24,  // 203: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	25,  // 204: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
+	146, // 205: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	147, // 206: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	144, // 207: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	149, // 208: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	153, // 209: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	155, // 210: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	176, // 211: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	190, // 212: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	31,  // 213: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	29,  // 214: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	30,  // 215: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	33,  // 216: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	40,  // 217: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	44,  // 218: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	50,  // 219: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	47,  // 220: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	35,  // 221: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	53,  // 222: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	57,  // 223: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	59,  // 224: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	61,  // 225: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	62,  // 226: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	74,  // 227: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	73,  // 228: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	76,  // 229: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	66,  // 230: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	68,  // 231: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	70,  // 232: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	178, // 233: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	179, // 234: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	78,  // 235: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	95,  // 236: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	95,  // 237: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 238: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	105, // 239: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	78,  // 240: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	78,  // 241: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	109, // 242: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	101, // 243: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	103, // 244: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	175, // 245: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	173, // 246: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	78,  // 247: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	78,  // 248: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	114, // 249: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	134, // 250: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	163, // 251: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	171, // 252: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	165, // 253: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	168, // 254: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	159, // 255: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	116, // 256: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	120, // 257: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	122, // 258: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	125, // 259: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	141, // 260: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	138, // 261: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	135, // 262: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	143, // 263: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	129, // 264: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	132, // 265: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	132, // 266: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 267: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 268: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 269: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 270: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 271: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 272: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	18,  // 273: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 274: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 275: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	22,  // 276: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 277: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 278: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	14,  // 279: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
+	148, // 280: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	148, // 281: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	145, // 282: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	150, // 283: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	154, // 284: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	156, // 285: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	186, // 286: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	191, // 287: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	32,  // 288: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	27,  // 289: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	27,  // 290: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	34,  // 291: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	41,  // 292: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	45,  // 293: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	51,  // 294: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	48,  // 295: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	36,  // 296: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	54,  // 297: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	58,  // 298: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 299: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	58,  // 300: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	63,  // 301: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	75,  // 302: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	72,  // 303: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	77,  // 304: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	67,  // 305: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	69,  // 306: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	71,  // 307: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	180, // 308: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	180, // 309: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	235, // [235:310] is the sub-list for method output_type
+	160, // [160:235] is the sub-list for method input_type
+	160, // [160:160] is the sub-list for extension type_name
+	160, // [160:160] is the sub-list for extension extendee
+	0,   // [0:160] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -15230,17 +15430,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[86].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[88].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[172].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[174].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[186].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[188].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -15252,7 +15452,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   197,
+			NumMessages:   199,
 			NumExtensions: 0,
 			NumServices:   11,
 		},

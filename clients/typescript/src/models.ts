@@ -64,8 +64,23 @@ export interface Expect {
   every?: Duration;
   /** How much later than that a success may come. */
   grace?: Duration;
-  /** A target that is told when the timer is overdue, and when it has recovered. */
+  /** A target that is told when the timer is overdue, and when it has recovered; left out: that of notify. */
   notify?: string;
+}
+
+/** The target of notices about a timer, and the events that it is told of. */
+export interface Notify {
+  target?: string;
+  /** The events; none: all that can happen, late only with the member late. */
+  on?: "o" | "v" | "e" | "r" | "d" | "u" | "e" | "|" | "r" | "e" | "c" | "o" | "v" | "e" | "r" | "e" | "d" | "|" | "d" | "e" | "a" | "d" | "|" | "m" | "i" | "s" | "s" | "e" | "d" | "|" | "l" | "a" | "t" | "e" | "|" | "p" | "a" | "u" | "s" | "e" | "d"[];
+  /** Of late: an occurrence began later than this after it was due. */
+  late?: Duration;
+  /** Of dead: from this number of dead letters in a row on. */
+  after?: number;
+  /** At most one notice in so long a time, with the number of events. */
+  every?: Duration;
+  /** Of the payload; left out, it has all members. */
+  format?: "slack" | "discord" | "teams";
 }
 
 /** Fires when there was no call for a while. */
@@ -137,6 +152,12 @@ export interface Spec {
   pause_after?: number | undefined;
   /** By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences. */
   expect?: Expect | undefined;
+  /** Who is told of its failures. */
+  notify?: Notify | undefined;
+  /** A target that gets the answer to each occurrence that fires. */
+  on_success?: string | undefined;
+  /** A target that gets the last answer to each occurrence that becomes a dead letter. */
+  on_failure?: string | undefined;
   debounce?: Debounce | undefined;
   throttle?: Throttle | undefined;
 }
@@ -191,6 +212,16 @@ export interface Span {
 export interface Answer {
   content_type?: string;
   payload?: Uint8Array;
+}
+
+/** The state of a timer's notices. */
+export interface NoticeState {
+  /** A notice of a failure was due, and no occurrence has fired since. */
+  alarmed?: boolean;
+  /** Begin of the present interval of notices, if notify.every is set. */
+  since?: Time;
+  /** Events in it after its first. */
+  events?: number;
 }
 
 /** A timer, or, if FireID is set, a row next to one: a dead letter, or an occurrence on its way. */
@@ -256,6 +287,12 @@ export interface Timer {
   pause_after?: number;
   /** By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences. */
   expect?: Expect;
+  /** Who is told of its failures. */
+  notify?: Notify;
+  /** A target that gets the answer to each occurrence that fires. */
+  on_success?: string;
+  /** A target that gets the last answer to each occurrence that becomes a dead letter. */
+  on_failure?: string;
   pause_reason?: string;
   /** Why it is paused, for programs; requested: a client asked for it. */
   pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable" | "calendar" | "schedule_invalid";
@@ -315,8 +352,10 @@ export interface Timer {
   expect_from?: Time;
   /** By when it had to succeed, if it has not since. */
   overdue?: Time;
-  /** Of a row next to a timer that tells expect.notify. */
-  notice?: "overdue" | "recovered";
+  /** Of a row next to a timer that is a notice or a callback: its event. */
+  notice?: "overdue" | "recovered" | "dead" | "missed" | "late" | "paused" | "succeeded" | "failed";
+  /** Of a timer with notify. */
+  notices?: NoticeState;
   /** Payload, headers, answer and what targets answered are left out: the caller may not see them. */
   redacted?: boolean;
   /** In answers to validate_only: the next times, at most five. */
@@ -824,5 +863,5 @@ export interface PutLimit {
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",
   "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "limit", "limit_key", "criticality",
-  "pause_after", "expect"
+  "pause_after", "expect", "notify", "on_success", "on_failure"
 ] as const satisfies readonly (keyof Spec & keyof Timer)[];

@@ -35,6 +35,8 @@ __all__ = [
     "LimitUse",
     "Namespace",
     "Next",
+    "NoticeState",
+    "Notify",
     "Problem",
     "PutLimit",
     "Quotas",
@@ -123,7 +125,24 @@ class Expect:
     grace: Optional[timedelta] = None
     """How much later than that a success may come."""
     notify: Optional[str] = None
-    """A target that is told when the timer is overdue, and when it has recovered."""
+    """A target that is told when the timer is overdue, and when it has recovered; left out: that of notify."""
+
+
+@dataclass
+class Notify:
+    """The target of notices about a timer, and the events that it is told of."""
+
+    target: Optional[str] = None
+    on: Optional[list[Literal["o", "v", "e", "r", "d", "u", "e", "|", "r", "e", "c", "o", "v", "e", "r", "e", "d", "|", "d", "e", "a", "d", "|", "m", "i", "s", "s", "e", "d", "|", "l", "a", "t", "e", "|", "p", "a", "u", "s", "e", "d"]]] = None
+    """The events; none: all that can happen, late only with the member late."""
+    late: Optional[timedelta] = None
+    """Of late: an occurrence began later than this after it was due."""
+    after: Optional[int] = None
+    """Of dead: from this number of dead letters in a row on."""
+    every: Optional[timedelta] = None
+    """At most one notice in so long a time, with the number of events."""
+    format: Optional[Literal["slack", "discord", "teams"]] = None
+    """Of the payload; left out, it has all members."""
 
 
 @dataclass
@@ -199,6 +218,12 @@ class Spec:
     overlap is not allow."""
     expect: Optional[Expect] = None
     """By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences."""
+    notify: Optional[Notify] = None
+    """Who is told of its failures."""
+    on_success: Optional[str] = None
+    """A target that gets the answer to each occurrence that fires."""
+    on_failure: Optional[str] = None
+    """A target that gets the last answer to each occurrence that becomes a dead letter."""
     debounce: Optional[Debounce] = None
     throttle: Optional[Throttle] = None
 
@@ -266,6 +291,18 @@ class Answer:
 
 
 @dataclass
+class NoticeState:
+    """The state of a timer's notices."""
+
+    alarmed: Optional[bool] = None
+    """A notice of a failure was due, and no occurrence has fired since."""
+    since: Optional[datetime] = None
+    """Begin of the present interval of notices, if notify.every is set."""
+    events: Optional[int] = None
+    """Events in it after its first."""
+
+
+@dataclass
 class Timer:
     """A timer, or, if FireID is set, a row next to one: a dead letter, or an occurrence on its way."""
 
@@ -328,6 +365,12 @@ class Timer:
     overlap is not allow."""
     expect: Optional[Expect] = None
     """By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences."""
+    notify: Optional[Notify] = None
+    """Who is told of its failures."""
+    on_success: Optional[str] = None
+    """A target that gets the answer to each occurrence that fires."""
+    on_failure: Optional[str] = None
+    """A target that gets the last answer to each occurrence that becomes a dead letter."""
     pause_reason: Optional[str] = None
     pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable", "calendar", "schedule_invalid"]] = None
     """Why it is paused, for programs; requested: a client asked for it."""
@@ -387,8 +430,10 @@ class Timer:
     """When it was created, replaced or resumed: from then on it has to succeed."""
     overdue: Optional[datetime] = None
     """By when it had to succeed, if it has not since."""
-    notice: Optional[Literal["overdue", "recovered"]] = None
-    """Of a row next to a timer that tells expect.notify."""
+    notice: Optional[Literal["overdue", "recovered", "dead", "missed", "late", "paused", "succeeded", "failed"]] = None
+    """Of a row next to a timer that is a notice or a callback: its event."""
+    notices: Optional[NoticeState] = None
+    """Of a timer with notify."""
     redacted: Optional[bool] = None
     """Payload, headers, answer and what targets answered are left out: the caller may not see them."""
     next: Optional[list[datetime]] = None

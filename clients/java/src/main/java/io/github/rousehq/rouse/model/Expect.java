@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param every How long after the last success the next one has to come; without it each occurrence has to succeed.
  * @param grace How much later than that a success may come.
- * @param notifyTarget A target that is told when the timer is overdue, and when it has recovered.
+ * @param notifyTarget A target that is told when the timer is overdue, and when it has recovered; left out: that of notify.
  */
 public record Expect(
         @Nullable Duration every,

@@ -44,6 +44,9 @@ import org.jspecify.annotations.Nullable;
  * @param pauseAfter Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
  *     occurrences whose overlap is not allow.
  * @param expect By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences.
+ * @param notifyTarget Who is told of its failures.
+ * @param onSuccess A target that gets the answer to each occurrence that fires.
+ * @param onFailure A target that gets the last answer to each occurrence that becomes a dead letter.
  * @param debounce its debounce
  * @param throttle its throttle
  */
@@ -75,6 +78,9 @@ public record Spec(
         @Nullable Long criticality,
         @Nullable Long pauseAfter,
         @Nullable Expect expect,
+        @Nullable Notify notifyTarget,
+        @Nullable String onSuccess,
+        @Nullable String onFailure,
         @Nullable Debounce debounce,
         @Nullable Throttle throttle) {
 
@@ -167,6 +173,9 @@ public record Spec(
         copy.criticality = criticality;
         copy.pauseAfter = pauseAfter;
         copy.expect = expect;
+        copy.notifyTarget = notifyTarget;
+        copy.onSuccess = onSuccess;
+        copy.onFailure = onFailure;
         copy.debounce = debounce;
         copy.throttle = throttle;
         return copy;
@@ -201,6 +210,9 @@ public record Spec(
         private @Nullable Long criticality;
         private @Nullable Long pauseAfter;
         private @Nullable Expect expect;
+        private @Nullable Notify notifyTarget;
+        private @Nullable String onSuccess;
+        private @Nullable String onFailure;
         private @Nullable Debounce debounce;
         private @Nullable Throttle throttle;
 
@@ -367,6 +379,24 @@ public record Spec(
             return this;
         }
 
+        /** Who is told of its failures. */
+        public Builder notifyTarget(Notify notifyTarget) {
+            this.notifyTarget = notifyTarget;
+            return this;
+        }
+
+        /** A target that gets the answer to each occurrence that fires. */
+        public Builder onSuccess(String onSuccess) {
+            this.onSuccess = onSuccess;
+            return this;
+        }
+
+        /** A target that gets the last answer to each occurrence that becomes a dead letter. */
+        public Builder onFailure(String onFailure) {
+            this.onFailure = onFailure;
+            return this;
+        }
+
         /** Sets its debounce. */
         public Builder debounce(Debounce debounce) {
             this.debounce = debounce;
@@ -383,7 +413,7 @@ public record Spec(
         public Spec build() {
             return new Spec(target, schedule, also, except, timezone, dst, calendar, start, end, ttl, maxOccurrences, jitter, payload,
                 contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, limit, limitKey, criticality, pauseAfter,
-                expect, debounce, throttle);
+                expect, notifyTarget, onSuccess, onFailure, debounce, throttle);
         }
     }
 }

@@ -49,6 +49,9 @@ import org.jspecify.annotations.Nullable;
  * @param pauseAfter Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
  *     occurrences whose overlap is not allow.
  * @param expect By when the timer has to succeed, and who is told if it does not; for schedules of several occurrences.
+ * @param notifyTarget Who is told of its failures.
+ * @param onSuccess A target that gets the answer to each occurrence that fires.
+ * @param onFailure A target that gets the last answer to each occurrence that becomes a dead letter.
  * @param pauseReason its pause reason
  * @param pauseCause Why it is paused, for programs; requested: a client asked for it.
  * @param pauseUntil When the pause ends by itself.
@@ -81,7 +84,8 @@ import org.jspecify.annotations.Nullable;
  * @param succeeded Of a timer with expect: when an occurrence fired last.
  * @param expectFrom When it was created, replaced or resumed: from then on it has to succeed.
  * @param overdue By when it had to succeed, if it has not since.
- * @param notice Of a row next to a timer that tells expect.notify.
+ * @param notice Of a row next to a timer that is a notice or a callback: its event.
+ * @param notices Of a timer with notify.
  * @param redacted Payload, headers, answer and what targets answered are left out: the caller may not see them.
  * @param next In answers to validate_only: the next times, at most five.
  * @param inFlight In answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
@@ -122,6 +126,9 @@ public record Timer(
         @Nullable Long criticality,
         @Nullable Long pauseAfter,
         @Nullable Expect expect,
+        @Nullable Notify notifyTarget,
+        @Nullable String onSuccess,
+        @Nullable String onFailure,
         @Nullable String pauseReason,
         Timer.@Nullable PauseCause pauseCause,
         @Nullable Instant pauseUntil,
@@ -155,6 +162,7 @@ public record Timer(
         @Nullable Instant expectFrom,
         @Nullable Instant overdue,
         Timer.@Nullable Notice notice,
+        @Nullable NoticeState notices,
         @Nullable Boolean redacted,
         List<Instant> next,
         @Nullable Boolean inFlight,
@@ -196,6 +204,18 @@ public record Timer(
         OVERDUE("overdue"),
         /** recovered. */
         RECOVERED("recovered"),
+        /** dead. */
+        DEAD("dead"),
+        /** missed. */
+        MISSED("missed"),
+        /** late. */
+        LATE("late"),
+        /** paused. */
+        PAUSED("paused"),
+        /** succeeded. */
+        SUCCEEDED("succeeded"),
+        /** failed. */
+        FAILED("failed"),
         /** A word of a later server, which this version does not know. */
         UNRECOGNIZED("unrecognized");
 
@@ -229,6 +249,6 @@ public record Timer(
     public Spec spec() {
         return new Spec(target, schedule, also, except, timezone, dst, calendar, start, end, ttl, maxOccurrences, jitter, payload,
             contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, limit, limitKey, criticality, pauseAfter,
-            expect, null, null);
+            expect, null, onSuccess, onFailure, null, null);
     }
 }

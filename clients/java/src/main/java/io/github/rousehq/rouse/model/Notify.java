@@ -1,0 +1,155 @@
+// Made of api/openapi.yaml by generate.py: do not edit.
+
+package io.github.rousehq.rouse.model;
+
+import java.time.Duration;
+import java.util.List;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The target of notices about a timer, and the events that it is told of.
+ *
+ * @param target its target
+ * @param on The events; none: all that can happen, late only with the member late.
+ * @param late Of late: an occurrence began later than this after it was due.
+ * @param after Of dead: from this number of dead letters in a row on.
+ * @param every At most one notice in so long a time, with the number of events.
+ * @param format Of the payload; left out, it has all members.
+ */
+public record Notify(
+        @Nullable String target,
+        List<Notify.On> on,
+        @Nullable Duration late,
+        @Nullable Long after,
+        @Nullable Duration every,
+        Notify.@Nullable Format format) {
+
+    /** What on can be. */
+    public enum On {
+        /** o. */
+        O("o"),
+        /** v. */
+        V("v"),
+        /** e. */
+        E("e"),
+        /** r. */
+        R("r"),
+        /** d. */
+        D("d"),
+        /** u. */
+        U("u"),
+        /** e. */
+        E("e"),
+        /** |. */
+        |("|"),
+        /** r. */
+        R("r"),
+        /** e. */
+        E("e"),
+        /** c. */
+        C("c"),
+        /** o. */
+        O("o"),
+        /** v. */
+        V("v"),
+        /** e. */
+        E("e"),
+        /** r. */
+        R("r"),
+        /** e. */
+        E("e"),
+        /** d. */
+        D("d"),
+        /** |. */
+        |("|"),
+        /** d. */
+        D("d"),
+        /** e. */
+        E("e"),
+        /** a. */
+        A("a"),
+        /** d. */
+        D("d"),
+        /** |. */
+        |("|"),
+        /** m. */
+        M("m"),
+        /** i. */
+        I("i"),
+        /** s. */
+        S("s"),
+        /** s. */
+        S("s"),
+        /** e. */
+        E("e"),
+        /** d. */
+        D("d"),
+        /** |. */
+        |("|"),
+        /** l. */
+        L("l"),
+        /** a. */
+        A("a"),
+        /** t. */
+        T("t"),
+        /** e. */
+        E("e"),
+        /** |. */
+        |("|"),
+        /** p. */
+        P("p"),
+        /** a. */
+        A("a"),
+        /** u. */
+        U("u"),
+        /** s. */
+        S("s"),
+        /** e. */
+        E("e"),
+        /** d. */
+        D("d"),
+        /** A word of a later server, which this version does not know. */
+        UNRECOGNIZED("unrecognized");
+
+        private final String text;
+
+        On(String text) {
+            this.text = text;
+        }
+
+        /** Returns the word, as the API has it. */
+        @Override
+        public String toString() {
+            return text;
+        }
+    }
+    /** What format can be. */
+    public enum Format {
+        /** slack. */
+        SLACK("slack"),
+        /** discord. */
+        DISCORD("discord"),
+        /** teams. */
+        TEAMS("teams"),
+        /** A word of a later server, which this version does not know. */
+        UNRECOGNIZED("unrecognized");
+
+        private final String text;
+
+        Format(String text) {
+            this.text = text;
+        }
+
+        /** Returns the word, as the API has it. */
+        @Override
+        public String toString() {
+            return text;
+        }
+    }
+
+    /** Checks and copies the members. */
+    public Notify {
+        on = Values.copy(on);
+    }
+}
