@@ -173,6 +173,18 @@ func (l *Limit) Check() error {
 	return bad.Err()
 }
 
+// Replacing returns this limit as it is when it replaces one that exists: it counts per key if that does, and
+// stays paused. It refuses, with an *Invalid, a limit per key if the other counts together.
+func (l Limit) Replacing(existing Limit) (Limit, error) {
+	if l.PerKey && !existing.PerKey {
+		return l, Refuse("per_key", "true", "is not what limit "+l.Name+" was made with: its timers have no keys",
+			"make another limit, or delete this one and write its timers again")
+	}
+	l.PerKey, l.Paused = existing.PerKey, l.Paused || existing.Paused
+	l.Updated, l.Revision, l.Reset = existing.Updated, existing.Revision, existing.Reset
+	return l, nil
+}
+
 // CheckUse refuses, with an *Invalid, a spec that names this limit and does not go with it.
 func (l *Limit) CheckUse(s *Spec) error {
 	switch {

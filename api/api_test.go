@@ -118,7 +118,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Notify: rouse.Notify{Target: "s", On: []string{"dead"}, Late: 13, After: 14, Every: 15, Format: "slack"}, OnSuccess: "t", OnFailure: "u"}
 	use := rouse.LimitUse{Waiting: 1, InProgress: 2, Oldest: 3, Began: 4, More: true, Keys: []rouse.LimitKeyUse{{Key: "k", Waiting: 5, InProgress: 6, Oldest: 7}}}
 	limit := rouse.Limit{Namespace: "ns", Name: "n", Concurrency: 1, Rate: rouse.LimitRate{Count: 2, Per: time.Minute, Burst: 3}, PerKey: true, Order: rouse.OrderByDue, Paused: true,
-		Updated: at(4), Revision: 5, Reset: 9}
+		Updated: at(4), Revision: 5, Reset: at(9)}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: at(3), Created: at(4),
 		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: at(15), To: at(16)}},
@@ -151,6 +151,10 @@ func TestEveryFieldIsConverted(t *testing.T) {
 	read := again(t, ours)
 	if got, err := read.Parse(); err != nil || !reflect.DeepEqual(got, timer) {
 		t.Errorf("was  %+v\ncame %+v, %v", timer, got, err)
+	}
+	limitForm := again(t, LimitOf(&limit))
+	if got := limitForm.Parse(); got != limit {
+		t.Errorf("was  %+v\ncame %+v", limit, got)
 	}
 	days := again(t, CalendarOf(&calendar))
 	if got, err := days.Parse(); err != nil || !reflect.DeepEqual(got, calendar) {

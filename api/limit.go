@@ -1,6 +1,10 @@
 package api
 
-import "github.com/rousehq/rouse"
+import (
+	"time"
+
+	"github.com/rousehq/rouse"
+)
 
 // Limit is a named limit of a namespace: how many occurrences of the timers that name it may be in progress,
 // and how many may begin in a time, on all nodes together.
@@ -73,6 +77,14 @@ func LimitOf(l *rouse.Limit) Limit {
 		Paused: l.Paused, Updated: TimeOf(l.Updated), Revision: l.Revision, Reset: TimeOf(l.Reset)}
 	out.Rate = LimitRate{Count: int64(l.Rate.Count), Per: Duration(l.Rate.Per), Burst: int64(l.Rate.Burst)}
 	return out
+}
+
+// Parse returns the limit in the words of rouse; what it means is for rouse.Limit.Check.
+func (o *Limit) Parse() rouse.Limit {
+	return rouse.Limit{Namespace: o.Namespace, Name: o.Name, Concurrency: int(o.Concurrency),
+		Rate:   rouse.LimitRate{Count: int(o.Rate.Count), Per: time.Duration(o.Rate.Per), Burst: int(o.Rate.Burst)},
+		PerKey: o.PerKey, Order: o.Order, Paused: o.Paused, Updated: o.Updated.Instant(), Revision: o.Revision,
+		Reset: o.Reset.Instant()}
 }
 
 // LimitUseOf returns the JSON form, without nodes.

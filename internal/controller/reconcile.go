@@ -39,10 +39,8 @@ func (c *Controller) reconcileObject(ctx context.Context, k key) error {
 	switch {
 	case err != nil:
 		out = declare.Outcome{What: declare.Failed, Err: err}
-	case d.Calendar:
-		out = c.ownedTimers(namespace).Calendar(ctx, d)
 	default:
-		out = c.ownedTimers(namespace).Timer(ctx, d)
+		out = c.ownedTimers(namespace).Apply(ctx, d)
 	}
 	c.observeOutcome(k, &out)
 	if out.Err == nil && d.Calendar && out.What != declare.Unchanged {

@@ -102,6 +102,20 @@ func dayFields(days []rouse.Day) map[string]string {
 	return fields
 }
 
+// diffLimit returns what changes in a limit when another replaces it.
+func diffLimit(have, want rouse.Limit) ([]Change, error) {
+	want, err := want.Replacing(have)
+	if err != nil {
+		return nil, err
+	}
+	old, err := fieldsOf(api.LimitOf(&have))
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := fieldsOf(api.LimitOf(&want))
+	return diffFields(old, wanted), err
+}
+
 // Change is a member that differs; a text that is empty stands for none.
 type Change struct {
 	Field string `json:"field"`

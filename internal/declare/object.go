@@ -13,7 +13,7 @@ import (
 	"github.com/rousehq/rouse/schedule"
 )
 
-// Object is a timer or a calendar as it is declared.
+// Object is a timer, a calendar or a limit as it is declared.
 type Object struct {
 	Name     string
 	Calendar bool
@@ -21,12 +21,16 @@ type Object struct {
 	Paused   string      // of a timer: why it is created paused, if it is; an existing one stays as it is
 	Late     bool        // of a timer: it is created even if its time has passed
 	Days     []rouse.Day // of a calendar
+	Limit    *rouse.Limit
 }
 
-// Kind returns "timer" or "calendar": each kind has names of its own.
+// Kind returns "timer", "calendar" or "limit": each kind has names of its own.
 func (o *Object) Kind() string {
-	if o.Calendar {
+	switch {
+	case o.Calendar:
 		return "calendar"
+	case o.Limit != nil:
+		return "limit"
 	}
 	return "timer"
 }
@@ -34,10 +38,17 @@ func (o *Object) Kind() string {
 // Parse reads the JSON of a declaration, with all checks that need no server.
 func (o *Object) Parse(value []byte, namespace string, now rouse.Instant) error {
 	var kind struct {
-		Days jsontext.Value `json:"days"`
+		Days        jsontext.Value `json:"days"`
+		Concurrency jsontext.Value `json:"concurrency"`
+		Rate        jsontext.Value `json:"rate"`
 	}
-	if json.Unmarshal(value, &kind) == nil && kind.Days != nil {
-		return o.parseCalendar(value, namespace)
+	if json.Unmarshal(value, &kind) == nil {
+		switch {
+		case kind.Days != nil:
+			return o.parseCalendar(value, namespace)
+		case kind.Concurrency != nil || kind.Rate != nil:
+			return o.parseLimit(value, namespace)
+		}
 	}
 	var n api.NewTimer
 	if err := api.Decode(bytes.Clone(value), &n); err != nil { // the payload refers to the bytes that it was parsed from
@@ -98,9 +109,8 @@ func (o *Object) parseCalendar(value []byte, namespace string) error {
 	if err := api.Decode(value, &form); err != nil {
 		return err
 	}
-	if form.Namespace != "" && form.Namespace != namespace {
-		return rouse.Refuse("namespace", form.Namespace, "is not the one that it is applied to, "+namespace,
-			"leave it out, or give --namespace")
+	if err := checkAppliedTo(namespace, form.Namespace); err != nil {
+		return err
 	}
 	form.Namespace = namespace
 	if err := rouse.CheckCalendarName("name", form.Name); err != nil {
@@ -112,6 +122,29 @@ func (o *Object) parseCalendar(value []byte, namespace string) error {
 	}
 	o.Name, o.Calendar, o.Days = form.Name, true, calendar.Days
 	return err
+}
+
+// checkAppliedTo refuses the namespace of an object that is applied to another one.
+func checkAppliedTo(namespace, declared string) error {
+	if declared == "" || declared == namespace {
+		return nil
+	}
+	return rouse.Refuse("namespace", declared, "is not the one that it is applied to, "+namespace,
+		"leave it out, or give --namespace")
+}
+
+func (o *Object) parseLimit(value []byte, namespace string) error {
+	var form api.Limit
+	if err := api.Decode(value, &form); err != nil {
+		return err
+	}
+	if err := checkAppliedTo(namespace, form.Namespace); err != nil {
+		return err
+	}
+	form.Namespace = namespace
+	l := form.Parse()
+	o.Name, o.Limit = l.Name, &l
+	return l.Check()
 }
 
 // compileSchedule returns the schedule of a timer. Its calendars have no days: they may be on the server

@@ -1,5 +1,5 @@
-// Package declare makes timers and calendars as they are declared, through the API: by files, or by objects
-// of Kubernetes.
+// Package declare makes timers, calendars and limits as they are declared, through the API: by files, or by
+// objects of Kubernetes.
 //
 // The timers of a Set have its owner in a label, so that sets do not touch each other's timers. A timer that
 // differs is replaced, if it is as it was read; a hash in a second label reveals changes of other clients.
@@ -110,8 +110,18 @@ func (s *Set) Has(o *Object) (bool, error) {
 	return ok && k.sum == want.Labels[AppliedLabel]+want.Labels[AppliedLabel], nil
 }
 
-// Timer makes a timer as it is declared.
-func (s *Set) Timer(ctx context.Context, o *Object) Outcome {
+// Apply makes an object as it is declared.
+func (s *Set) Apply(ctx context.Context, o *Object) Outcome {
+	switch {
+	case o.Calendar:
+		return s.applyCalendar(ctx, o)
+	case o.Limit != nil:
+		return s.applyLimit(ctx, o)
+	}
+	return s.applyTimer(ctx, o)
+}
+
+func (s *Set) applyTimer(ctx context.Context, o *Object) Outcome {
 	if same, err := s.Has(o); err != nil || same {
 		return Outcome{What: Unchanged}.orFailed(err)
 	}
@@ -273,29 +283,54 @@ func (s *Set) ifUnchanged(ctx context.Context, have *rouse.Timer,
 	}
 }
 
-// Calendar makes a calendar as it is declared.
-func (s *Set) Calendar(ctx context.Context, o *Object) Outcome {
+func (s *Set) applyCalendar(ctx context.Context, o *Object) Outcome {
 	have, err := s.fetchCalendar(ctx, o.Name)
-	what := Changed
-	if errors.Is(err, rouse.ErrNotFound) {
-		what, err = Created, nil
-	}
-	if err != nil {
+	what, changes := Created, []Change(nil)
+	switch {
+	case err == nil:
+		what, changes = Changed, diffFields(dayFields(have.Days), dayFields(o.Days))
+	case !errors.Is(err, rouse.ErrNotFound):
 		return outcomeFailed(err)
 	}
-	var changes []Change
-	if what == Changed {
-		if changes = diffFields(dayFields(have.Days), dayFields(o.Days)); len(changes) == 0 {
-			return Outcome{What: Unchanged}
-		}
+	return s.putIfDifferent(ctx, what, changes, func(ctx context.Context) error {
+		_, err := s.Client.PutCalendar(ctx, s.Namespace, o.Name, o.Days)
+		return err
+	})
+}
+
+// putIfDifferent writes an object that has no owner, so that the declaration wins.
+func (s *Set) putIfDifferent(ctx context.Context, what string, changes []Change,
+	put func(ctx context.Context) error) Outcome {
+	if what == Changed && len(changes) == 0 {
+		return Outcome{What: Unchanged}
 	}
+	var err error
 	if !s.DryRun {
-		err = s.callWithinTimeout(ctx, func(ctx context.Context) error {
-			_, err := s.Client.PutCalendar(ctx, s.Namespace, o.Name, o.Days)
-			return err
-		})
+		err = s.callWithinTimeout(ctx, put)
 	}
 	return Outcome{What: what, Changes: changes}.orFailed(err)
+}
+
+func (s *Set) applyLimit(ctx context.Context, o *Object) Outcome {
+	var have rouse.Limit
+	err := s.callWithinTimeout(ctx, func(ctx context.Context) (err error) {
+		have, _, err = s.Client.Limits().Get(ctx, s.Namespace, o.Name)
+		return err
+	})
+	what, changes := Created, []Change(nil)
+	switch {
+	case err == nil:
+		what = Changed
+		if changes, err = diffLimit(have, *o.Limit); err != nil {
+			return outcomeFailed(err)
+		}
+	case !errors.Is(err, rouse.ErrNotFound):
+		return outcomeFailed(err)
+	}
+	return s.putIfDifferent(ctx, what, changes, func(ctx context.Context) error {
+		_, err := s.Client.Limits().Put(ctx, *o.Limit)
+		return err
+	})
 }
 
 func (s *Set) fetchCalendar(ctx context.Context, name string) (c rouse.Calendar, err error) {

@@ -139,7 +139,7 @@ func TestPayloadsOfOneValue(t *testing.T) {
 	const first = `{"a": 9007199254740993, "b": {"c": "x", "d": [1, 2]}}`
 	apply := func(contentType, schedule, payload string) Outcome {
 		t.Helper()
-		o := p.Timer(t.Context(), &Object{Name: "t", Spec: rouse.Spec{Schedule: schedule, Target: "stream:x", ContentType: contentType, Payload: []byte(payload)}})
+		o := p.Apply(t.Context(), &Object{Name: "t", Spec: rouse.Spec{Schedule: schedule, Target: "stream:x", ContentType: contentType, Payload: []byte(payload)}})
 		if o.Err != nil {
 			t.Fatal(o.Err)
 		}
@@ -178,20 +178,20 @@ func TestCreatesPausedAndLate(t *testing.T) {
 		first string
 		again string
 	}{{paused, Created, Unchanged}, {passed, Passed, Passed}, {late, Created, Unchanged}} {
-		o := p.Timer(ctx, c.o)
+		o := p.Apply(ctx, c.o)
 		if o.What != c.first || o.Err != nil {
 			t.Errorf("%s: %+v", c.o.Name, o)
 		}
 		if o.What == Created && (o.Timer.Key.Name != c.o.Name || o.Timer.Paused != (c.o.Paused != "")) {
 			t.Errorf("%s was created as %+v", c.o.Name, o.Timer)
 		}
-		if o := p.Timer(ctx, c.o); o.What != c.again || o.Err != nil {
+		if o := p.Apply(ctx, c.o); o.What != c.again || o.Err != nil {
 			t.Errorf("%s again: %+v", c.o.Name, o)
 		}
 	}
 	passed.Name = "late" // which is there, with another target
 	passed.Spec.Target = "stream:y"
-	if o := p.Timer(ctx, passed); o.What != Passed || o.Err != nil || len(o.Changes) > 0 {
+	if o := p.Apply(ctx, passed); o.What != Passed || o.Err != nil || len(o.Changes) > 0 {
 		t.Errorf("nothing is changed, but told is %+v", o)
 	}
 	if now, err := p.fetchTimer(ctx, "paused"); err != nil || !now.Paused || now.Reason != "suspended there" || now.Spec.Labels[OwnerLabel] != "shop" {
@@ -202,7 +202,7 @@ func TestCreatesPausedAndLate(t *testing.T) {
 	}
 	paused.Spec.Schedule = "@every 2h"
 	for _, want := range []string{Changed, Unchanged} {
-		if o := p.Timer(ctx, paused); o.What != want || o.Err != nil {
+		if o := p.Apply(ctx, paused); o.What != want || o.Err != nil {
 			t.Errorf("%+v", o)
 		}
 	}

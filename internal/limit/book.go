@@ -192,20 +192,13 @@ func (b *Book) Put(ctx context.Context, l rouse.Limit, revision uint64) (rouse.L
 		return rouse.Limit{}, rouse.Refuse("limit", l.Name, "cannot be counted: "+why,
 			"use strategy bucket, by which one node has all timers that count together")
 	}
-	return b.changeLimit(ctx, l.Namespace, l.Name, revision, func(is *rouse.Limit) error {
-		switch {
-		case is.Revision != 0 && l.PerKey && !is.PerKey:
-			return rouse.Refuse("per_key", "true", "is not what limit "+l.Name+" was made with: its timers have no keys",
-				"make another limit, or delete this one and write its timers again")
-		case is.Revision != 0:
-			l.PerKey, l.Paused, l.Reset = is.PerKey, l.Paused || is.Paused, is.Reset
-		default:
-			if err := b.refuseIfFull(l.Namespace); err != nil {
-				return err
-			}
+	return b.changeLimit(ctx, l.Namespace, l.Name, revision, func(is *rouse.Limit) (err error) {
+		if is.Revision != 0 {
+			*is, err = l.Replacing(*is)
+			return err
 		}
 		*is = l
-		return nil
+		return b.refuseIfFull(l.Namespace)
 	})
 }
 

@@ -235,6 +235,7 @@ type arguments struct {
 	When                               api.When
 	Filter                             api.Filter
 	Quotas                             api.Quotas
+	Limit                              api.Limit
 	Timers                             []struct {
 		Name string
 		Spec api.Spec
@@ -429,6 +430,39 @@ var operations = map[string]operation{
 	},
 	"delete_calendar": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
 		return object{}, r.client.DeleteCalendar(ctx, namespace, a.Name)
+	},
+	"put_limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		want := a.Limit.Parse()
+		want.Namespace, want.Name = namespace, a.Name
+		l, err := r.client.Limits().Put(ctx, want)
+		return api.LimitOf(&l), err
+	},
+	"limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		l, _, err := r.client.Limits().Get(ctx, namespace, a.Name)
+		return api.LimitOf(&l), err
+	},
+	"limits": func(ctx context.Context, r *runner, namespace string, _ *arguments) (any, error) {
+		list, err := r.client.Limits().List(ctx, namespace)
+		forms := make([]api.Limit, len(list.Limits))
+		for i := range list.Limits {
+			forms[i] = api.LimitOf(&list.Limits[i])
+		}
+		return forms, err
+	},
+	"pause_limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		l, err := r.client.Limits().Pause(ctx, namespace, a.Name)
+		return api.LimitOf(&l), err
+	},
+	"resume_limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		l, err := r.client.Limits().Resume(ctx, namespace, a.Name)
+		return api.LimitOf(&l), err
+	},
+	"reset_limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		l, err := r.client.Limits().Reset(ctx, namespace, a.Name)
+		return api.LimitOf(&l), err
+	},
+	"delete_limit": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		return object{}, r.client.Limits().Delete(ctx, namespace, a.Name)
 	},
 	"redrive": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
 		_, err := r.client.Redrive(ctx, namespace, a.Name, a.Fire, false)

@@ -54,6 +54,10 @@ var hints = map[string][]string{
 	"for those who find them paused":                        nil,
 	"at most; empty: as fast as possible":                   nil,
 	"name of a namespace":                                   nil,
+	"name of the limit":                                     nil,
+	"10; empty: unlimited":                                  {"10"},
+	"100/1m; empty: unlimited":                              {"100/1m"},
+	"empty: those of a tenth of a second":                   nil,
 	"rk_…":                                                  nil,
 	"a view, a timer, or a verb and a timer: pause payroll": nil, // TestExamplesWork types it
 	"which node has the timer … of default":                 {"payroll"},
@@ -211,6 +215,12 @@ func TestExamplesWork(t *testing.T) {
 		p.press(kb.Escape)
 		p.until(`!document.querySelector("dialog[open]")`)
 	}
+	p.open("/limits")
+	p.do(click(`document.querySelector("[data-act=create]")`))
+	p.until(`!!document.querySelector("dialog[open] form")`)
+	fields("a limit", "dialog[open]")
+	p.press(kb.Escape)
+	p.until(`!document.querySelector("dialog[open]")`)
 	p.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(2)))
 	p.until(`document.activeElement?.getAttribute("role") === "combobox"`)
 	p.do(chromedp.KeyEvent("pause payroll"))

@@ -75,7 +75,11 @@ func newSample(t *testing.T) *sample {
 	w.target = bad.URL
 	w.Receiver.Script(receiver.Status(503), receiver.Status(200), receiver.Status(503))
 	team := func(s string) map[string]string { return map[string]string{"team": s} }
-	w.Create("payroll", rouse.Spec{Schedule: "0 9 25 * *", Timezone: "Europe/Stockholm", Target: w.Receiver.URL(), Payload: []byte(`{"run": "monthly", "to": ["a", "b"]}`), ContentType: "application/json", Labels: team("billing"), Retry: fail})
+	if _, err := w.Client.Limits().Put(t.Context(), rouse.Limit{Name: "payments", Concurrency: 10, PerKey: true,
+		Rate: rouse.LimitRate{Count: 100, Per: time.Minute, Burst: 20}}); err != nil {
+		t.Fatal(err)
+	}
+	w.Create("payroll", rouse.Spec{Schedule: "0 9 25 * *", Timezone: "Europe/Stockholm", Target: w.Receiver.URL(), Payload: []byte(`{"run": "monthly", "to": ["a", "b"]}`), ContentType: "application/json", Labels: team("billing"), Retry: fail, Limit: "payments", LimitKey: "acme"})
 	w.Create("nightly-report", rouse.Spec{Schedule: "30 2 * * *", Timezone: "Europe/Stockholm", Target: w.Receiver.URL(), Labels: team("reports")})
 	w.Create("heartbeat", rouse.Spec{Schedule: "@every 15m", Target: w.Receiver.URL(), Retry: fail})
 	w.Create("sync-crm", rouse.Spec{Schedule: "*/30 * * * *", Target: bad.URL + "/sync", Labels: team("sales"), Retry: fail})
@@ -99,5 +103,5 @@ func newSample(t *testing.T) *sample {
 // paths are the views with something in them.
 func (w *sample) paths() []string {
 	return []string{"/", "/upcoming", "/load", "/timers", "/timers?state=paused", "/timers/default/payroll", "/timers/default/heartbeat", "/timers/default/sync-crm", "/timers/default/gone",
-		"/fires?ns=default", "/missed?ns=default", "/dead", "/jobs", "/targets", "/targets?target=" + url.QueryEscape(w.target), "/lab?schedule=30+2+*+*+*&timezone=Europe%2FStockholm", "/calendars", "/cluster?timer=payroll", "/doctor", "/pools", "/namespaces", "/access", "/audit", "/nothing"}
+		"/fires?ns=default", "/missed?ns=default", "/dead", "/jobs", "/targets", "/targets?target=" + url.QueryEscape(w.target), "/lab?schedule=30+2+*+*+*&timezone=Europe%2FStockholm", "/calendars", "/limits", "/cluster?timer=payroll", "/doctor", "/pools", "/namespaces", "/access", "/audit", "/nothing"}
 }

@@ -114,7 +114,7 @@ class Runner:
         args = dict(given)
         if "spec" in args:
             args["spec"] = _wire.decode(rouse.Spec, args["spec"])
-        for name, cls in (("when", rouse.When), ("filter", rouse.Filter), ("quotas", rouse.Quotas)):
+        for name, cls in (("when", rouse.When), ("filter", rouse.Filter), ("quotas", rouse.Quotas), ("limit", rouse.PutLimit)):
             if name in args:
                 args[name] = _wire.decode(cls, args[name])
         if "key" in args:

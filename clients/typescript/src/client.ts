@@ -5,8 +5,8 @@ import { Subscription, type Handler, type SubscribeOptions } from "./subscribe.j
 import { Listing } from "./listing.js";
 import { specMembers } from "./models.js";
 import type {
-  Backfilled, BulkProgress, Calendar, CalendarPut, Cause, Clock, Created, Day, Deadline, Deleted, Duration, Explanation, Filter, Fire, Moment,
-  Namespace, Next, Quotas, Ran, Record as FireRecord, RecordGroups, SigningKey, Simulated, Spec, State, Timer, TimerOutcomes, Version, When,
+  Backfilled, BulkProgress, Calendar, CalendarPut, Cause, Clock, Created, Day, Deadline, Deleted, Duration, Explanation, Filter, Fire, Limit, Moment,
+  Namespace, Next, PutLimit, Quotas, Ran, Record as FireRecord, RecordGroups, SigningKey, Simulated, Spec, State, Timer, TimerOutcomes, Version, When,
 } from "./models.js";
 import { Transport, type Call, type Reply } from "./request.js";
 import { settingsOf } from "./settings.js";
@@ -764,6 +764,86 @@ export class Client {
    */
   async deleteCalendar(name: string, options: CallOptions = {}): Promise<void> {
     await this.#call("DELETE", this.#path("calendars", name), { repeat: true, deletes: true, ...options });
+  }
+
+  // Limits
+
+  /**
+   * Returns the limits of the namespace, in the order of their names, with how much of each is in use.
+   *
+   * @example
+   * ```ts
+   * console.log((await client.limits()).length); // 0
+   * ```
+   */
+  async limits(options: CallOptions = {}): Promise<Limit[]> {
+    return await this.#list<Limit>("limits", "GET", this.#path("limits"), { repeat: true, ...options });
+  }
+
+  /** Reads a limit, with how much of it is in use. */
+  async limit(name: string, options: CallOptions = {}): Promise<Limit> {
+    return await this.#json("GET", this.#path("limits", name), { repeat: true, ...options });
+  }
+
+  /**
+   * Creates or replaces a limit, which timers name in `limit`. One that exists stays paused, and goes on to count per key.
+   *
+   * @example
+   * ```ts
+   * console.log((await client.putLimit("payments", { concurrency: 10, rate: { count: 100, per: "1m" } })).concurrency); // 10
+   * console.log((await client.limit("payments")).rate?.per); // 1m0s
+   * ```
+   */
+  async putLimit(name: string, limit: PutLimit, options: CallOptions = {}): Promise<Limit> {
+    return await this.#json("PUT", this.#path("limits", name), { body: jsonOf(limit), repeat: true, ...options });
+  }
+
+  /**
+   * Pauses a limit: no occurrence of its timers begins until {@link Client.resumeLimit}.
+   *
+   * @example
+   * ```ts
+   * console.log((await client.pauseLimit("payments")).paused); // true
+   * ```
+   */
+  async pauseLimit(name: string, options: CallOptions = {}): Promise<Limit> {
+    return await this.#json("POST", this.#path("limits", name) + ":pause", { repeat: true, ...options });
+  }
+
+  /**
+   * Ends the pause of a limit.
+   *
+   * @example
+   * ```ts
+   * console.log((await client.resumeLimit("payments")).paused); // undefined
+   * ```
+   */
+  async resumeLimit(name: string, options: CallOptions = {}): Promise<Limit> {
+    return await this.#json("POST", this.#path("limits", name) + ":resume", { repeat: true, ...options });
+  }
+
+  /**
+   * Gives the rate of a limit its whole burst again, for each key.
+   *
+   * @example
+   * ```ts
+   * console.log((await client.resetLimit("payments")).reset !== undefined); // true
+   * ```
+   */
+  async resetLimit(name: string, options: CallOptions = {}): Promise<Limit> {
+    return await this.#json("POST", this.#path("limits", name) + ":reset", { repeat: true, ...options });
+  }
+
+  /**
+   * Deletes a limit. Its timers have none then: those that wait begin.
+   *
+   * @example
+   * ```ts
+   * await client.deleteLimit("payments");
+   * ```
+   */
+  async deleteLimit(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#call("DELETE", this.#path("limits", name), { repeat: true, deletes: true, ...options });
   }
 
   // Pools

@@ -778,6 +778,87 @@ export interface Fire {
   traceparent?: string;
 }
 
+/** How many occurrences may begin in a time. */
+export interface LimitRate {
+  count: number;
+  /** 100ms to 31 days. */
+  per: Duration;
+  /** How many may begin at once after a time without any; left out is the number of a tenth of a second. */
+  burst?: number | undefined;
+}
+
+/** How much of a limit one key uses. */
+export interface LimitKeyUse {
+  key: string;
+  waiting: number;
+  in_progress: number;
+  oldest_waiting?: Time;
+}
+
+/** A node that was asked. */
+export interface StatusNode {
+  id: string;
+  /** Why what it does is missing. */
+  error?: string;
+}
+
+/** How much of a limit is in use, on all nodes together. Each node counts what it has in its memory. */
+export interface LimitUse {
+  /** Occurrences that are due and wait for the limit. */
+  waiting: number;
+  /** Occurrences that count for its concurrency. */
+  in_progress: number;
+  /** Occurrences that began, on average over the last ten seconds. */
+  began_per_second: number;
+  /** Since when the one waits that has waited longest. */
+  oldest_waiting?: Time;
+  /** Of a limit with per_key: the 20 keys of which most wait, then those of which most are in progress. */
+  keys?: LimitKeyUse[];
+  /** There are other keys. */
+  more?: boolean;
+  /** That were asked. */
+  nodes?: StatusNode[];
+}
+
+/**
+ * A named limit of a namespace: how many occurrences of the timers that name it may be in progress, and how many may begin in a time, on
+ * all nodes together.
+ */
+export interface Limit {
+  namespace: string;
+  name: string;
+  updated: Time;
+  revision: number;
+  /** Occurrences in progress; left out is unlimited. */
+  concurrency?: number;
+  /** Left out is unlimited. */
+  rate?: LimitRate;
+  /** Each limit_key of timers has the limit for itself. */
+  per_key?: boolean;
+  /** Of those that wait: due, or left out, which is by priority. */
+  order?: "due";
+  /** None begins. */
+  paused?: boolean;
+  /** When its rate had its whole burst again; left out is never. */
+  reset?: Time;
+  /** Of those that are read; in a list without keys and nodes. */
+  use?: LimitUse;
+}
+
+/** Asks for a limit of the name in the request's path. */
+export interface PutLimit {
+  /** Occurrences in progress; 0 is unlimited. */
+  concurrency?: number | undefined;
+  /** Left out is unlimited. */
+  rate?: LimitRate | undefined;
+  /** Each limit_key of timers has the limit for itself; of a limit that exists, it stays as it is. */
+  per_key?: boolean | undefined;
+  /** Of those that wait: due, which is one after another if concurrency is 1, or left out, which is by priority. */
+  order?: "due" | undefined;
+  /** None begins. */
+  paused?: boolean | undefined;
+}
+
 /** The members of a spec that a timer has. */
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",

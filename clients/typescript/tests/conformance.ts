@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 
 import { ApiError, Client, ConnectionFailedError, Listing, RouseError, SignatureError } from "@rousehq/rouse";
-import type { Day, Filter, ListOptions, Quotas, Spec, Subscription, When } from "@rousehq/rouse";
+import type { Day, Filter, ListOptions, PutLimit, Quotas, Spec, Subscription, When } from "@rousehq/rouse";
 import { verifyIdentity } from "@rousehq/rouse/webhooks";
 
 interface Step {
@@ -59,6 +59,7 @@ interface Given extends ListOptions {
   filter: Filter;
   dry_run: boolean;
   quotas: Quotas;
+  limit: PutLimit;
   by: string;
   fire_id: string;
   token: number;
@@ -92,6 +93,13 @@ const operations: { [op: string]: (c: Client, given: Given) => unknown } = {
   put_calendar: (c, { name, days }) => c.putCalendar(name, days),
   calendar: (c, { name }) => c.calendar(name),
   delete_calendar: (c, { name }) => c.deleteCalendar(name),
+  put_limit: (c, { name, limit }) => c.putLimit(name, limit),
+  limits: (c) => c.limits(),
+  limit: (c, { name }) => c.limit(name),
+  pause_limit: (c, { name }) => c.pauseLimit(name),
+  resume_limit: (c, { name }) => c.resumeLimit(name),
+  reset_limit: (c, { name }) => c.resetLimit(name),
+  delete_limit: (c, { name }) => c.deleteLimit(name),
   bulk: (c, { action, filter, dry_run }) => c.bulk(action, filter, { dry_run }),
   delete: (c, { name }) => c.delete(name),
   run: (c, { name }) => c.run(name),

@@ -5,7 +5,7 @@ import { clock, offset, serverNow } from "./time.ts";
 import type { Backfill, Coming, Preview, Simulated, Timer, When } from "./types.ts";
 
 /** Field is something that an action asks for. A time can be given as a distance, or in the zone of the view. */
-export interface Field { name: string; title: string; hint?: string; kind?: "number" | "text" | "time"; value?: string; required?: boolean; presets?: string[] }
+export interface Field { name: string; title: string; hint?: string; kind?: "number" | "text" | "time"; value?: string; required?: boolean; presets?: string[]; choices?: [value: string, text: string][] }
 
 export interface Values { [name: string]: string }
 
@@ -14,23 +14,23 @@ export interface Subject { namespace: string; name: string; fire_id?: string; wh
 /** Seen is what an action would do: in words, and the occurrences that it is about. */
 export interface Seen { text: string; bad?: boolean; times?: Coming[] }
 
-/** Action is a verb for one timer. Its name in the API is its path, too. */
+/** Action is a verb for one timer, or another thing with a name. Its name in the API is its path, too. */
 export interface Action {
   id: string;
   title: string;
   right: string;
   danger?: boolean;
   text: (s: Subject) => string; // what will happen
-  done: (s: Subject) => string;
+  done: (s: Subject, v: Values) => string;
   fields?: Field[];
   method?: string;
   body?: (v: Values, s: Subject) => unknown;
-  url: (s: Subject) => string;
+  url: (s: Subject, v: Values) => string;
   cli: (s: Subject, v: Values) => string;
-  again?: (s: Subject) => Promise<Subject>; // reads the subject again when the action is done, and fails if what was shown has changed
+  again?: (s: Subject, v: Values) => Promise<Subject>; // reads the subject again when the action is done, and fails if what was shown has changed
   seen?: (s: Subject, v: Values, stop: AbortSignal) => Promise<Seen | undefined>; // nothing is changed by it
-  undo?: string; // the id of the action that undoes it
-  states?: string[]; // of timers that have it
+  undo?: () => Action; // the action that undoes it
+  states?: string[]; // of subjects that have it
 }
 
 const timer = (s: Subject) => path`/v1/namespaces/${s.namespace}/timers/${s.name}`;
@@ -60,7 +60,7 @@ export function whenOf(t: Timer): When {
 
 export const subjectOf = (t: Timer): Subject => ({ namespace: t.namespace, name: t.name, when: whenOf(t), timer: t });
 
-const clean = <T extends object>(o: T): T => Object.fromEntries(Object.entries(o).filter(([, v]) => v !== "" && v !== undefined)) as T;
+export const clean = <T extends object>(o: T): T => Object.fromEntries(Object.entries(o).filter(([, v]) => v !== "" && v !== undefined)) as T;
 
 /** coming returns the next occurrences of a timer before a time; without one the next of many years. */
 const coming = (s: Subject, stop: AbortSignal, limit: number, until = new Date(serverNow() + 10 * 365 * 86400e3).toISOString()) =>
@@ -76,7 +76,7 @@ const span = (v: Values) => clean({ from: v["from"], until: v["until"] || new Da
 
 export const actions: Action[] = [
   {
-    id: "pause", title: "Pause", right: "timers.pause", undo: "resume", states: ["scheduled", "retrying", "accepted"],
+    id: "pause", title: "Pause", right: "timers.pause", undo: () => actions.find((a) => a.id === "resume")!, states: ["scheduled", "retrying", "accepted"],
     text: (s) => `${s.name} does not fire until it is resumed. An occurrence in progress ends as it would.`,
     done: (s) => `${s.name} is paused`,
     fields: [until, { name: "reason", title: "Reason", hint: "for those who find it paused" }],
@@ -90,7 +90,7 @@ export const actions: Action[] = [
     },
   },
   {
-    id: "resume", title: "Resume", right: "timers.pause", undo: "pause", states: ["paused"],
+    id: "resume", title: "Resume", right: "timers.pause", undo: () => actions.find((a) => a.id === "pause")!, states: ["paused"],
     text: (s) => `${s.name} goes on with its schedule. What came due in the pause follows its misfire policy, ${s.timer?.misfire ?? "latest"}.`,
     done: (s) => `${s.name} is resumed`,
     url: (s) => timer(s) + ":resume",

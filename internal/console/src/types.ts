@@ -17,7 +17,7 @@ export interface When {
 export interface Timer extends When {
   namespace: string; name: string; target: string; payload?: Json; payload_base64?: string; content_type?: string;
   labels?: Record<string, string>; retry?: Record<string, unknown>; misfire?: string; overlap?: string; deadline?: string;
-  priority?: string; keep?: string; webhook?: Record<string, unknown>; criticality?: number; pause_after?: number;
+  priority?: string; keep?: string; webhook?: Record<string, unknown>; criticality?: number; pause_after?: number; limit?: string; limit_key?: string;
   expect?: { every?: string; grace?: string; notify?: string }; succeeded?: string; overdue?: string;
   generation: Exact; revision: Exact; state: string; pause_reason?: string; pause_cause?: string; pause_until?: string;
   created?: string; updated?: string; anchor?: string; due?: string; sent_at?: string; visible?: string; attempts?: number;
@@ -69,6 +69,14 @@ export interface Target {
 export interface Finding { check: string; severity: string; node?: string; seen: string; cure?: string; doc: string }
 export interface Diagnosis { worst: string; findings: Finding[]; nodes: { id: string; error?: string }[] }
 export interface Calendar { namespace?: string; name: string; days?: { date: string; text?: string }[]; updated?: string }
+export interface Limit {
+  namespace: string; name: string; concurrency?: number; rate?: { count: number; per: string; burst?: number }; per_key?: boolean; order?: string; paused?: boolean; updated: string; revision: Exact;
+  reset?: string; use?: LimitUse;
+}
+export interface LimitKeyUse { key: string; waiting: number; in_progress: number; oldest_waiting?: string }
+export interface LimitUse {
+  waiting: number; in_progress: number; oldest_waiting?: string; began_per_second: number; keys?: LimitKeyUse[]; more?: boolean; nodes?: StatusNode[];
+}
 export interface Namespace { name: string; quotas?: Record<string, Exact | string>; usage?: Record<string, number>; updated?: string; counts?: Record<string, number> }
 export interface Clock { now: string; ahead?: string; virtual: boolean; fired?: number }
 export interface Job {

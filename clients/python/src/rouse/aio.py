@@ -34,8 +34,10 @@ from .models import (
     Explanation,
     Filter,
     Fire,
+    Limit,
     Namespace,
     Next,
+    PutLimit,
     Quotas,
     Ran,
     Record,
@@ -650,6 +652,60 @@ class AsyncClient:
         >>> client.delete_calendar("holidays")
         """
         await self._call("DELETE", self._path("calendars", name), repeat=True, deletes=True)
+
+    # Limits
+
+    async def limits(self) -> List[Limit]:
+        """Returns the limits of the namespace, in the order of their names, with how much of each is in use.
+
+        >>> [limit.name for limit in client.limits()]
+        []
+        """
+        return _wire.answers(Limit, await self._call("GET", self._path("limits"), repeat=True), "limits")
+
+    async def limit(self, name: str) -> Limit:
+        """Reads a limit, with how much of it is in use."""
+        return _wire.answer(Limit, await self._call("GET", self._path("limits", name), repeat=True))
+
+    async def put_limit(self, name: str, limit: PutLimit) -> Limit:
+        """Creates or replaces a limit, which timers name in `limit`. One that exists stays paused, and goes on to count per key.
+
+        >>> client.put_limit("payments", rouse.PutLimit(concurrency=10, rate=rouse.LimitRate(count=100, per="1m"))).concurrency
+        10
+        >>> client.limit("payments").rate
+        LimitRate(count=100, per=datetime.timedelta(seconds=60), burst=None)
+        """
+        return _wire.answer(Limit, await self._call("PUT", self._path("limits", name), body=limit, repeat=True))
+
+    async def pause_limit(self, name: str) -> Limit:
+        """Pauses a limit: no occurrence of its timers begins until `resume_limit`.
+
+        >>> client.pause_limit("payments").paused
+        True
+        """
+        return _wire.answer(Limit, await self._call("POST", self._path("limits", name) + ":pause", repeat=True))
+
+    async def resume_limit(self, name: str) -> Limit:
+        """Ends the pause of a limit.
+
+        >>> client.resume_limit("payments").paused
+        """
+        return _wire.answer(Limit, await self._call("POST", self._path("limits", name) + ":resume", repeat=True))
+
+    async def reset_limit(self, name: str) -> Limit:
+        """Gives the rate of a limit its whole burst again, for each key.
+
+        >>> client.reset_limit("payments").reset is None
+        False
+        """
+        return _wire.answer(Limit, await self._call("POST", self._path("limits", name) + ":reset", repeat=True))
+
+    async def delete_limit(self, name: str) -> None:
+        """Deletes a limit. Its timers have none then: those that wait begin.
+
+        >>> client.delete_limit("payments")
+        """
+        await self._call("DELETE", self._path("limits", name), repeat=True, deletes=True)
 
     # Pools
 

@@ -29,11 +29,16 @@ __all__ = [
     "Fault",
     "Filter",
     "Fire",
+    "Limit",
+    "LimitKeyUse",
+    "LimitRate",
+    "LimitUse",
     "Namespace",
     "Next",
     "NoticeState",
     "Notify",
     "Problem",
+    "PutLimit",
     "Quotas",
     "Ran",
     "Reason",
@@ -46,6 +51,7 @@ __all__ = [
     "Span",
     "Spec",
     "State",
+    "StatusNode",
     "Throttle",
     "Timer",
     "TimerOutcomes",
@@ -905,3 +911,94 @@ class Fire:
     labels: Optional[dict[str, str]] = None
     traceparent: Optional[str] = None
     """Of the span of the attempt."""
+
+
+@dataclass
+class LimitRate:
+    """How many occurrences may begin in a time."""
+
+    count: int
+    per: Union[timedelta, str]
+    """100ms to 31 days."""
+    burst: Optional[int] = None
+    """How many may begin at once after a time without any; left out is the number of a tenth of a second."""
+
+
+@dataclass
+class LimitKeyUse:
+    """How much of a limit one key uses."""
+
+    key: str
+    waiting: int
+    in_progress: int
+    oldest_waiting: Optional[datetime] = None
+
+
+@dataclass
+class StatusNode:
+    """A node that was asked."""
+
+    id: str
+    error: Optional[str] = None
+    """Why what it does is missing."""
+
+
+@dataclass
+class LimitUse:
+    """How much of a limit is in use, on all nodes together. Each node counts what it has in its memory."""
+
+    waiting: int
+    """Occurrences that are due and wait for the limit."""
+    in_progress: int
+    """Occurrences that count for its concurrency."""
+    began_per_second: float
+    """Occurrences that began, on average over the last ten seconds."""
+    oldest_waiting: Optional[datetime] = None
+    """Since when the one waits that has waited longest."""
+    keys: Optional[list[LimitKeyUse]] = None
+    """Of a limit with per_key: the 20 keys of which most wait, then those of which most are in progress."""
+    more: Optional[bool] = None
+    """There are other keys."""
+    nodes: Optional[list[StatusNode]] = None
+    """That were asked."""
+
+
+@dataclass
+class Limit:
+    """A named limit of a namespace: how many occurrences of the timers that name it may be in progress, and how many may begin in a time,
+    on all nodes together."""
+
+    namespace: str
+    name: str
+    updated: datetime
+    revision: int
+    concurrency: Optional[int] = None
+    """Occurrences in progress; left out is unlimited."""
+    rate: Optional[LimitRate] = None
+    """Left out is unlimited."""
+    per_key: Optional[bool] = None
+    """Each limit_key of timers has the limit for itself."""
+    order: Optional[Literal["due"]] = None
+    """Of those that wait: due, or left out, which is by priority."""
+    paused: Optional[bool] = None
+    """None begins."""
+    reset: Optional[datetime] = None
+    """When its rate had its whole burst again; left out is never."""
+    use: Optional[LimitUse] = None
+    """Of those that are read; in a list without keys and nodes."""
+
+
+@dataclass
+class PutLimit:
+    """Asks for a limit of the name in the request's path."""
+
+    concurrency: Optional[int] = None
+    """Occurrences in progress; 0 is unlimited."""
+    rate: Optional[LimitRate] = None
+    """Left out is unlimited."""
+    per_key: Optional[bool] = None
+    """Each limit_key of timers has the limit for itself; of a limit that exists, it stays as it is."""
+    order: Optional[Literal["due"]] = None
+    """Of those that wait: due, which is one after another if concurrency is 1, or left out, which is by priority."""
+    paused: Optional[bool] = None
+    """None begins."""

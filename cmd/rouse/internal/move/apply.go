@@ -15,21 +15,21 @@ import (
 	"github.com/rousehq/rouse/internal/declare"
 )
 
-// ApplyCmd makes timers and calendars as files declare them.
+// ApplyCmd makes timers, calendars and limits as files declare them.
 type ApplyCmd struct {
-	File   []string `short:"f" required:"" sep:"none" help:"A file of timers and calendars in YAML, JSON or JSON Lines, or a directory of such files; - is stdin; can be repeated." placeholder:"PATH"`
+	File   []string `short:"f" required:"" sep:"none" help:"A file of timers, calendars and limits in YAML, JSON or JSON Lines, or a directory of such files; - is stdin; can be repeated." placeholder:"PATH"`
 	Owner  string   `help:"Name of the set of timers: kept in the label rouse.owner of each, so that sets do not touch each other's timers." default:"apply" placeholder:"NAME"`
 	Prune  bool     `help:"Delete the timers of the set that are not in the files."`
 	DryRun bool     `help:"Change nothing, print what would be changed, and end with 2 if anything would."`
 }
 
 func (ApplyCmd) Help() string {
-	return `A timer has the members that the API's create call takes, and a name; a calendar has a name and days. A YAML file has documents or
-lists of them. Everything is checked before anything is changed, and an unknown member is refused with its file and line.
+	return `A timer has the members that the API's create call takes, and a name; a calendar has a name and days; a limit has a name, and
+concurrency or rate. A YAML file has documents or lists of them. Everything is checked before anything is changed, and an unknown member is refused with its file and line.
 
 What differs is replaced if it is still as it was read: what another client changes at the same time is reported and
 left alone. "Drifted" is what another client has changed since the last apply; it is changed back. Pauses and
-skips stay. A timer whose time has passed is neither created nor changed. Calendars have no owner: they are written, and
+skips stay. A timer whose time has passed is neither created nor changed. Calendars and limits have no owner: they are written, and
 never deleted.
 
 Examples:
@@ -88,15 +88,15 @@ func (c *ApplyCmd) Run(a *cli.App) error {
 	return c.applyDeclared(a, list, nil)
 }
 
-// applyDeclared writes the declared calendars and timers. refused are timers that cannot be declared, or have
-// passed: the files have them, too.
+// applyDeclared writes the declared calendars and limits, and then the timers. refused are timers that cannot
+// be declared, or have passed: the files have them, too.
 func (c *ApplyCmd) applyDeclared(a *cli.App, list []declared, refused []applied) error {
-	var calendars, timers []declared
+	var unowned, timers []declared
 	for _, d := range list {
-		if d.Calendar {
-			calendars = append(calendars, d)
-		} else {
+		if d.Kind() == "timer" {
 			timers = append(timers, d)
+		} else {
+			unowned = append(unowned, d)
 		}
 	}
 	if c.Prune && len(timers)+len(refused) == 0 {
@@ -107,12 +107,12 @@ func (c *ApplyCmd) applyDeclared(a *cli.App, list []declared, refused []applied)
 		set := &declare.Set{Client: s, Namespace: a.Flags.Namespace, Owner: c.Owner, DryRun: c.DryRun,
 			Timeout: a.Flags.Timeout}
 		p := &applying{ApplyCmd: c, a: a, set: set, left: map[string]bool{}, counts: map[string]int{}}
-		err := p.applyObjects(calendars, timers, refused)
+		err := p.applyObjects(unowned, timers, refused)
 		return cmp.Or(err, p.printApplyTotals())
 	})
 }
 
-func (p *applying) applyObjects(calendars, timers []declared, refused []applied) error {
+func (p *applying) applyObjects(unowned, timers []declared, refused []applied) error {
 	// applying again changes nothing by itself, and one key is not for many calls
 	ctx := client.WithIdempotencyKey(p.a.Ctx, "")
 	if err := p.set.Read(ctx, func(t *rouse.Timer) { p.left[t.Key.Name] = true }); err != nil {
@@ -124,8 +124,8 @@ func (p *applying) applyObjects(calendars, timers []declared, refused []applied)
 		}
 		delete(p.left, o.Name)
 	}
-	for i := range calendars {
-		if err := p.reportApplied(calendars[i].appliedOutcome(p.set.Calendar(ctx, &calendars[i].Object))); err != nil {
+	for i := range unowned {
+		if err := p.reportApplied(unowned[i].appliedOutcome(p.set.Apply(ctx, &unowned[i].Object))); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (p *applying) applyObjects(calendars, timers []declared, refused []applied)
 		n := min(applyChunk, len(timers)-done)
 		p.runParallel(n, func(i int) {
 			d := &timers[done+i]
-			outcomes[i] = d.appliedOutcome(p.set.Timer(ctx, &d.Object))
+			outcomes[i] = d.appliedOutcome(p.set.Apply(ctx, &d.Object))
 		})
 		for i := range n {
 			bar.ClearBar()
@@ -229,8 +229,8 @@ func (p *applying) reportApplied(o applied) error {
 		return p.a.PrintJSON(o)
 	}
 	name := o.Name
-	if o.Kind == "calendar" {
-		name = "calendar " + name
+	if o.Kind != "timer" {
+		name = o.Kind + " " + name
 	}
 	if o.err != nil {
 		place := ""

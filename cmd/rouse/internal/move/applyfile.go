@@ -32,7 +32,7 @@ const (
 	maxDeclaredDocument = 4 << 20  // bytes of one YAML document or JSON value
 )
 
-// declared is a timer or a calendar as a file declares it.
+// declared is a timer, a calendar or a limit as a file declares it.
 type declared struct {
 	declare.Object
 	file string
@@ -358,7 +358,7 @@ func (d *declarations) addProblem(file string, line int, field, value, wrong, cu
 	}
 }
 
-// readObject reads a timer, or a calendar if it has days. lineAt finds the line of a member.
+// readObject reads a timer, a calendar or a limit. lineAt finds the line of a member.
 func (d *declarations) readObject(file string, line int, value []byte, lineAt func(field string) int) {
 	if len(value) > maxDeclaredDocument {
 		d.addProblem(file, line, "body", "", fmt.Sprintf("has more than %d bytes", maxDeclaredDocument),

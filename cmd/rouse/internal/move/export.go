@@ -15,7 +15,7 @@ import (
 	"github.com/rousehq/rouse/cmd/rouse/internal/flags"
 )
 
-// ExportCmd writes timers and calendars.
+// ExportCmd writes timers, and the calendars and limits that they may name.
 type ExportCmd struct {
 	flags.FilterFlags `embed:""`
 	flags.StateFlag   `embed:""`
@@ -29,11 +29,11 @@ type ExportCmd struct {
 }
 
 func (ExportCmd) Help() string {
-	return `Prints JSON Lines: a first line with the version of the format, calendars, timers and dead letters with all of their state, and a
-last line that counts them, by which import notices a file that was cut. The same timers give the same bytes. Timers that
+	return `Prints JSON Lines: a first line with the version of the format, calendars, limits, timers and dead letters with all of their
+state, and a last line that counts them, by which import notices a file that was cut. The same timers give the same bytes. Timers that
 change during the export are written as they are when they are read; for a consistent copy of a whole store see backup.
 
-With --all-namespaces, the calendars are those of namespaces that have timers.
+With --all-namespaces, the calendars and limits are those of namespaces that have timers.
 
 With --to, timers that wait or are paused are written as another scheduler has them. What is lost of each is told on stderr. A timer
 whose times the other one cannot have is left out, with the reason, and the command fails in the end; docs/moving-in.md explains it.
@@ -81,8 +81,8 @@ func (c *ExportCmd) Run(a *cli.App) error {
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		a.PrintNote("exported %s and %s", cli.CountThings(e.end.Timers, "timer"),
-			cli.CountThings(e.end.Calendars, "calendar"))
+		a.PrintNote("exported %s, %s and %s", cli.CountThings(e.end.Timers, "timer"),
+			cli.CountThings(e.end.Calendars, "calendar"), cli.CountThings(e.end.Limits, "limit"))
 		return nil
 	})
 }
@@ -108,6 +108,9 @@ func (e *exporting) exportTimers(q rouse.Query) error {
 	}
 	for _, ns := range namespaces {
 		if err := e.exportCalendars(ns); err != nil {
+			return err
+		}
+		if err := e.exportLimits(ns); err != nil {
 			return err
 		}
 	}
@@ -140,13 +143,8 @@ func (e *exporting) findNamespaces(q rouse.Query) ([]string, error) {
 
 // exportCalendars writes the calendars of a namespace.
 func (e *exporting) exportCalendars(namespace string) error {
-	call := func(do func(ctx context.Context) error) error {
-		ctx, cancel := context.WithTimeout(e.a.Ctx, e.a.Flags.Timeout)
-		defer cancel()
-		return do(ctx)
-	}
 	var list []rouse.Calendar
-	if err := call(func(ctx context.Context) (err error) {
+	if err := e.callWithinTimeout(func(ctx context.Context) (err error) {
 		list,
 			err = e.s.Calendars(ctx, namespace)
 		return err
@@ -162,7 +160,7 @@ func (e *exporting) exportCalendars(namespace string) error {
 			continue // every namespace has it
 		}
 		var whole rouse.Calendar
-		if err := call(func(ctx context.Context) (err error) {
+		if err := e.callWithinTimeout(func(ctx context.Context) (err error) {
 			whole,
 				err = e.s.Calendar(ctx, namespace, c.Name)
 			return err
@@ -175,6 +173,30 @@ func (e *exporting) exportCalendars(namespace string) error {
 		e.end.Calendars++
 	}
 	return nil
+}
+
+// exportLimits writes the limits of a namespace.
+func (e *exporting) exportLimits(namespace string) error {
+	return e.callWithinTimeout(func(ctx context.Context) error {
+		list, err := e.s.Limits().List(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		for i := range list.Limits {
+			if err := e.writeExportLine(exportLimit{"limit", api.LimitOf(&list.Limits[i])}); err != nil {
+				return err
+			}
+			e.end.Limits++
+		}
+		return nil
+	})
+}
+
+// callWithinTimeout makes one call with the timeout.
+func (e *exporting) callWithinTimeout(do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(e.a.Ctx, e.a.Flags.Timeout)
+	defer cancel()
+	return do(ctx)
 }
 
 func (e *exporting) writeExportLine(v any) error {

@@ -26,8 +26,8 @@ type ImportCmd struct {
 }
 
 func (ImportCmd) Help() string {
-	return `Timers and dead letters are written with their state, into the namespaces that they name; calendars, which come first, are
-replaced. Timers begin a new generation; dead letters keep their fire ids. Each line has an outcome of its own. A file that was cut is
+	return `Timers and dead letters are written with their state, into the namespaces that they name; calendars and limits, which
+come first, are replaced. Timers begin a new generation; dead letters keep their fire ids. Each line has an outcome of its own. A file that was cut is
 refused before anything is changed, and from stdin when its end is missing.
 
 With --from, the file is that of another scheduler, and its timers are applied to --namespace, as rouse apply does: the same file again
@@ -118,8 +118,11 @@ type importing struct {
 // importLine handles one line of the file.
 func (i *importing) importLine(l exportLine) error {
 	i.done = l.done
-	if l.calendar {
+	switch l.kind {
+	case "calendar":
 		return i.importCalendar(&l)
+	case "limit":
+		return i.importLimit(&l)
 	}
 	t, err := l.parseTimer()
 	return i.timers.Add(foreign.Resumed{Timer: t, Line: l.number, Size: len(l.body), Err: err})
@@ -144,6 +147,19 @@ func (i *importing) importCalendar(l *exportLine) error {
 		}
 	}
 	return i.t.ReportLine(l.number, client.Created{Name: calendar.Name, Err: err})
+}
+
+// importLimit makes a limit, or replaces the one of its name, before the timers that name it.
+func (i *importing) importLimit(l *exportLine) error {
+	limit, err := l.readLimit()
+	if err == nil && i.s != nil {
+		ctx, cancel := context.WithTimeout(i.a.Ctx, i.a.Flags.Timeout)
+		defer cancel()
+		if _, err = i.s.Limits().Put(ctx, limit); err != nil && !isInvalidInput(err) {
+			return err
+		}
+	}
+	return i.t.ReportLine(l.number, client.Created{Name: limit.Name, Err: err})
 }
 
 // isInvalidInput reports whether an error refuses the input, so that nothing was changed.

@@ -15,12 +15,13 @@ import (
 	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
 )
 
-// The format of export and import is JSON Lines: a first line, calendars, timers, and a last line that counts
-// them, so that a file that was cut is noticed. A timer is as get and list print it; the other lines have a
-// member that no timer has.
+// The format of export and import is JSON Lines: a first line, calendars, limits, timers, and a last line
+// that counts them, so that a file that was cut is noticed. A timer is as get and list print it; the other
+// lines have a member that no timer has.
 //
 //	{"export":"rouse","version":1}
 //	{"export":"calendar","namespace":"default","name":"holidays","days":[{"date":"2027-12-24"}],…}
+//	{"export":"limit","namespace":"default","name":"payments","concurrency":10,…}
 //	{"namespace":"default","name":"coffee","schedule":"30 8 * * *",…,"state":"scheduled",…}
 //	{"export":"end","calendars":1,"timers":1}
 
@@ -41,11 +42,23 @@ type exportCalendar struct {
 	api.Calendar
 }
 
+// exportLimit is the line of a limit.
+type exportLimit struct {
+	Export string `json:"export"` // limit
+	api.Limit
+}
+
 // exportEnd is the last line.
 type exportEnd struct {
 	Export    string `json:"export"` // end
 	Calendars int64  `json:"calendars"`
+	Limits    int64  `json:"limits,omitzero"`
 	Timers    int64  `json:"timers"` // dead letters among them
+}
+
+// countLines returns how many lines of each kind there are, as text.
+func (e *exportEnd) countLines() string {
+	return fmt.Sprintf("%d calendars, %d limits and %d timers", e.Calendars, e.Limits, e.Timers)
 }
 
 // maxExportLine bounds a line: the largest calendar has some megabytes.
@@ -53,10 +66,10 @@ const maxExportLine = 4 << 20
 
 // exportLine is one line between the first and the last.
 type exportLine struct {
-	number   int
-	calendar bool
-	body     []byte // valid until the next line is read
-	done     int64  // bytes of the file read so far
+	number int
+	kind   string // calendar, limit, or that of a timer
+	body   []byte // valid until the next line is read
+	done   int64  // bytes of the file read so far
 }
 
 // readExport calls do for each line of the output of export or list --json. It refuses an incomplete file:
@@ -77,7 +90,7 @@ func readExport(in io.Reader, name string, do func(exportLine) error) error {
 				return frameErr
 			}
 			if inner {
-				if err := do(exportLine{number, kind == "calendar", line, done}); err != nil {
+				if err := do(exportLine{number, kind, line, done}); err != nil {
 					return err
 				}
 			}
@@ -92,10 +105,10 @@ func readExport(in io.Reader, name string, do func(exportLine) error) error {
 type exportFrame struct {
 	name              string
 	any, begun, ended bool
-	calendars, timers int64
+	counts            exportEnd
 }
 
-// handleLine handles a line; inner is true for a calendar or a timer.
+// handleLine handles a line; inner is true for a calendar, a limit or a timer.
 func (f *exportFrame) handleLine(number int, line []byte) (inner bool, kind string, err error) {
 	kind = exportKind(line)
 	first := !f.any
@@ -123,16 +136,18 @@ func (f *exportFrame) handleLine(number int, line []byte) (inner bool, kind stri
 		if err := api.Decode(line, &end); err != nil {
 			return false, kind, rouse.Under(at, err)
 		}
-		if f.ended = true; end.Calendars != f.calendars || end.Timers != f.timers {
-			return false, kind, f.refuseFile(fmt.Sprintf("has %d calendars and %d timers, and its last line counts %d and %d",
-				f.calendars, f.timers, end.Calendars, end.Timers),
+		f.ended, f.counts.Export = true, end.Export
+		if end != f.counts {
+			return false, kind, f.refuseFile("has "+f.counts.countLines()+", and its last line counts "+end.countLines(),
 				"lines are lost: export again")
 		}
 		return false, kind, nil
 	case kind == "calendar":
-		f.calendars++
+		f.counts.Calendars++
+	case kind == "limit":
+		f.counts.Limits++
 	default:
-		f.timers++
+		f.counts.Timers++
 	}
 	return true, kind, nil
 }
@@ -194,4 +209,14 @@ func (l *exportLine) readCalendar() (rouse.Calendar, error) {
 		return calendar, err
 	}
 	return calendar, calendar.Check()
+}
+
+// readLimit parses the line of a limit.
+func (l *exportLine) readLimit() (rouse.Limit, error) {
+	var o exportLimit
+	if err := api.Decode(l.body, &o); err != nil {
+		return rouse.Limit{}, err
+	}
+	limit := o.Parse()
+	return limit, limit.Check()
 }

@@ -3,12 +3,11 @@ import { get, path, withQuery } from "../api.ts";
 import { command } from "../cli.ts";
 import { useData } from "../data.ts";
 import { namespace, query, set } from "../route.ts";
-import { can } from "../session.ts";
 import { clock, serverNow } from "../time.ts";
 import type { Calendar, Timer, TimerList } from "../types.ts";
 import { count, Empty, many, Page, Pending, Problem, Section, Time } from "../ui/bits.tsx";
 import { Name } from "../ui/lists.tsx";
-import { known } from "../ui/namespaces.tsx";
+import { Others } from "../ui/namespaces.tsx";
 import { Table } from "../ui/table.tsx";
 import { Terminal } from "../ui/terminal.tsx";
 
@@ -20,7 +19,7 @@ export function Calendars() {
   const rows = list.data?.calendars ?? [], cli = command(["calendar", "list"], [], ns);
   return (
     <Page title="Calendars" sub={<span>in <bdi>{ns}</bdi></span>}>
-      {namespace.value === "-" && <Of ns={ns} />}
+      {namespace.value === "-" && <Others ns={ns} />}
       {list.error && <Problem error={list.error} />}
       {!list.data && !list.error && <Pending rows={2} />}
       {list.data && (rows.length
@@ -31,13 +30,6 @@ export function Calendars() {
       {name && <Days key={ns + "/" + name} ns={ns} name={name} />}
     </Page>
   );
-}
-
-/** Of are the namespaces to choose from. */
-function Of({ ns }: { ns: string }) {
-  const names = useData("names", (stop) => (can("namespaces.read") ? known(stop) : Promise.resolve([])), false);
-  if (!names.data?.length) return null;
-  return <div class="chips filters" role="group" aria-label="Namespaces">{names.data.slice(0, 50).map((n) => <button type="button" class="chip" key={n} aria-pressed={n === ns} onClick={() => set({ ns: n, name: undefined }, false)}><bdi>{n}</bdi></button>)}</div>;
 }
 
 function Days({ ns, name }: { ns: string; name: string }) {

@@ -37,7 +37,7 @@ export function What({ of: t }: { of: Timer }) {
       <Section title="What">
         <Facts list={[["Target", <bdi class="wrap">{t.target}</bdi>],
           ["Labels", t.labels && <span class="chips">{Object.entries(t.labels).map(([k, v]) => <a class="chip" key={k} href={"/timers?" + new URLSearchParams({ ns: t.namespace, label: k + "=" + v })}><bdi>{k}={v}</bdi></a>)}</span>],
-          ["Retry", policy(t.retry)], ["Misfire", t.misfire || "latest"], ["Overlap", t.overlap || "wait"], ["Deadline", t.deadline], ["Keep", t.keep], ["Priority", t.priority],
+          ["Retry", policy(t.retry)], ["Misfire", t.misfire || "latest"], ["Overlap", t.overlap || "wait"], ["Deadline", t.deadline], ["Limit", t.limit && <LimitOf of={t} />], ["Keep", t.keep], ["Priority", t.priority],
           ["Pause after", t.pause_after ? t.pause_after + " dead letters in a row" : ""], ["Expected", t.expect && <>to succeed {t.expect.every ? "every " + t.expect.every : "each time"}{t.expect.grace && ", with " + t.expect.grace + " of grace"}{t.expect.notify && <>; tells <span class="wrap">{t.expect.notify}</span></>}</>], ["Succeeded", t.succeeded && <Time at={t.succeeded} mode="both" />], ["Overdue", t.overdue && <span class="bad">since <Time at={t.overdue} mode="both" /></span>],
           ["Last error", t.last_error && <bdi class="bad wrap">{t.last_error}</bdi>]]} />
         <Payload of={t} />
@@ -49,6 +49,12 @@ export function What({ of: t }: { of: Timer }) {
       </Section>
     </>
   );
+}
+
+/** LimitOf is the limit of a timer, with the key that it counts for. */
+function LimitOf({ of: t }: { of: Timer }) {
+  const name = <bdi>{t.limit}</bdi>;
+  return <>{can("limits.read", t.namespace) ? <a href={"/limits?" + new URLSearchParams({ ns: t.namespace, name: t.limit! })}>{name}</a> : name}{t.limit_key && <> for <bdi class="wrap">{t.limit_key}</bdi></>}</>;
 }
 
 /** Node is which node fires a timer. */

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { actions, when, type Action, type Subject, type Values } from "../actions.ts";
+import { when, type Action, type Subject, type Values } from "../actions.ts";
 import { Failed, type Once } from "../api.ts";
 import { curl } from "../cli.ts";
 import { refresh, useData } from "../data.ts";
@@ -19,7 +19,7 @@ function ready(a: Action, v: Values): Values {
   return { ...v, ...Object.fromEntries(times) };
 }
 
-/** fits reports whether timers of a state have an action. */
+/** fits reports whether subjects of a state have an action. */
 export const fits = (a: Action, state: string | undefined): boolean => !a.states || !state || a.states.includes(state);
 
 /** tries is how often an action on a revision is tried: a timer may fire while it is done. */
@@ -27,23 +27,23 @@ const tries = 5;
 
 async function perform(a: Action, s: Subject, v: Values, once: Once): Promise<void> {
   for (let left = tries; ; left--) {
-    const now = await a.again?.(s) ?? s;
+    const now = await a.again?.(s, v) ?? s;
     try {
-      await once.call(a.method ?? "POST", a.url(s), a.method ? undefined : a.body?.(ready(a, v), now), [v, now]);
+      await once.call(a.method ?? "POST", a.url(s, v), a.body?.(ready(a, v), now), [v, now]);
       break;
     } catch (err) {
       if (!a.again || left <= 1 || !(err instanceof Failed) || err.problem.code !== "conflict") throw err;
     }
   }
-  const back = actions.find((o) => o.id === a.undo);
-  tell(a.done(s), back && can(back.right, s.namespace) ? { undo: () => void quick(back, s, once).catch(tellError) } : {});
+  const back = a.undo?.();
+  tell(a.done(s, v), back && can(back.right, s.namespace) ? { undo: () => void quick(back, s, once).catch(tellError) } : {});
   refresh();
 }
 
 /** quick does an action without asking, for an undo. */
 async function quick(a: Action, s: Subject, once: Once): Promise<void> {
-  await once.call(a.method ?? "POST", a.url(s), a.body?.({}, s));
-  tell(a.done(s));
+  await once.call(a.method ?? "POST", a.url(s, {}), a.body?.({}, s));
+  tell(a.done(s, {}));
   refresh();
 }
 
@@ -62,7 +62,7 @@ export function Act({ action, subject: given, close, done }: { action: Action; s
     });
   };
   return (
-    <Dialog title={action.title + ": " + subject.name} close={close}>
+    <Dialog title={[action.title, subject.name].filter(Boolean).join(": ")} close={close}>
       <form onSubmit={submit} class="stack">
         <p class="wrap">{action.text(subject)}</p>
         <Fields fields={action.fields ?? []} values={v} put={put} />
@@ -75,7 +75,7 @@ export function Act({ action, subject: given, close, done }: { action: Action; s
         <details>
           <summary>As a command</summary>
           <Command text={action.cli(subject, v)} />
-          <Command text={curl(action.method ?? "POST", action.url(subject), action.method ? undefined : action.body?.(ready(action, v), subject))} label="Copy the request" />
+          <Command text={curl(action.method ?? "POST", action.url(subject, v), action.body?.(ready(action, v), subject))} label="Copy the request" />
         </details>
       </form>
     </Dialog>

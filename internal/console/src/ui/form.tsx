@@ -13,8 +13,10 @@ export function Fields({ fields, values, put }: { fields: Field[]; values: Value
           <div class="field" key={f.name}>
             <label class="field">
               <span>{f.title}</span>
-              <input name={f.name} inputMode={f.kind === "number" ? "numeric" : "text"} value={v} placeholder={f.hint ?? ""}
-                {...(f.kind === "number" ? { pattern: "[1-9][0-9]*", title: "a whole number" } : {})} required={!!f.required} autofocus={i === 0} spellcheck={false} autocomplete="off" onInput={(e) => set(e.currentTarget.value)} />
+              {f.choices
+                ? <select name={f.name} value={v} onChange={(e) => set(e.currentTarget.value)}>{f.choices.map(([value, text]) => <option key={value} value={value}>{text}</option>)}</select>
+                : <input name={f.name} inputMode={f.kind === "number" ? "numeric" : "text"} value={v} placeholder={f.hint ?? ""}
+                {...(f.kind === "number" ? { pattern: "[1-9][0-9]*", title: "a whole number" } : {})} required={!!f.required} autofocus={i === 0} spellcheck={false} autocomplete="off" onInput={(e) => set(e.currentTarget.value)} />}
             </label>
             {f.kind === "time" && (
               <div class="presets">

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api.ts";
+import { useData } from "../data.ts";
 import { namespace, set } from "../route.ts";
 import { can } from "../session.ts";
 import type { Namespace } from "../types.ts";
@@ -8,6 +9,13 @@ import { Pick, type Item } from "./pick.tsx";
 /** known returns the names of namespaces that the user may see. */
 export const known = (stop?: AbortSignal): Promise<string[]> =>
   get<{ namespaces: Namespace[] }>("/v1/namespaces?page_size=1000&all=true", stop).then((l) => l.namespaces.map((n) => n.name));
+
+/** Others are the namespaces to choose from in a view that is about one. */
+export function Others({ ns }: { ns: string }) {
+  const names = useData("names", (stop) => (can("namespaces.read") ? known(stop) : Promise.resolve([])), false);
+  if (!names.data?.length) return null;
+  return <div class="chips filters" role="group" aria-label="Namespaces">{names.data.slice(0, 50).map((n) => <button type="button" class="chip" key={n} aria-pressed={n === ns} onClick={() => set({ ns: n, name: undefined }, false)}><bdi>{n}</bdi></button>)}</div>;
+}
 
 /** Namespaces picks the one that views are about. Any name can be typed: those without timers are not listed. */
 export function Namespaces({ close }: { close: () => void }) {

@@ -35,11 +35,13 @@ import io.github.rousehq.rouse.model.Filter;
 import io.github.rousehq.rouse.model.Fire;
 import io.github.rousehq.rouse.model.FireRecord;
 import io.github.rousehq.rouse.model.GroupBy;
+import io.github.rousehq.rouse.model.Limit;
 import io.github.rousehq.rouse.model.ListOptions;
 import io.github.rousehq.rouse.model.Namespace;
 import io.github.rousehq.rouse.model.Next;
 import io.github.rousehq.rouse.model.PollOptions;
 import io.github.rousehq.rouse.model.PoolCallOptions;
+import io.github.rousehq.rouse.model.PutLimit;
 import io.github.rousehq.rouse.model.Quotas;
 import io.github.rousehq.rouse.model.Ran;
 import io.github.rousehq.rouse.model.RecordGroups;
@@ -973,6 +975,103 @@ public final class RouseAsyncClient implements AutoCloseable {
      */
     public CompletableFuture<@Nullable Void> deleteCalendar(String name) {
         return done(new Call("DELETE", path("calendars", name)).deletes());
+    }
+
+    // Limits
+
+    /**
+     * Returns the limits of the namespace, in the order of their names, with how much of each is in use.
+     *
+     * <pre>{@code
+     * System.out.println(client.limits().join().size()); // 0
+     * }</pre>
+     *
+     * @return a future of the limits
+     */
+    public CompletableFuture<List<Limit>> limits() {
+        return readList(Limit.class, "limits", new Call("GET", path("limits")).repeat());
+    }
+
+    /**
+     * Reads a limit, with how much of it is in use.
+     *
+     * @param name its name
+     * @return a future of the limit
+     */
+    public CompletableFuture<Limit> limit(String name) {
+        return read(Limit.class, new Call("GET", path("limits", name)).repeat());
+    }
+
+    /**
+     * Creates or replaces a limit, which timers name in {@code limit}. One that exists stays paused, and goes on to count per key.
+     *
+     * <pre>{@code
+     * client.putLimit("payments", PutLimit.builder().concurrency(10).rate(LimitRate.builder(100, Duration.ofMinutes(1)).build()).build()).join();
+     * System.out.println(client.limit("payments").join().rate().count()); // 100
+     * }</pre>
+     *
+     * @param name its name
+     * @param limit what it bounds
+     * @return a future of the limit
+     */
+    public CompletableFuture<Limit> putLimit(String name, PutLimit limit) {
+        return read(Limit.class, new Call("PUT", path("limits", name)).json(limit).repeat());
+    }
+
+    /**
+     * Pauses a limit: no occurrence of its timers begins until {@link #resumeLimit(String)}.
+     *
+     * <pre>{@code
+     * System.out.println(client.pauseLimit("payments").join().paused()); // true
+     * }</pre>
+     *
+     * @param name its name
+     * @return a future of the limit
+     */
+    public CompletableFuture<Limit> pauseLimit(String name) {
+        return read(Limit.class, new Call("POST", path("limits", name) + ":pause").repeat());
+    }
+
+    /**
+     * Ends the pause of a limit.
+     *
+     * <pre>{@code
+     * System.out.println(client.resumeLimit("payments").join().paused()); // null
+     * }</pre>
+     *
+     * @param name its name
+     * @return a future of the limit
+     */
+    public CompletableFuture<Limit> resumeLimit(String name) {
+        return read(Limit.class, new Call("POST", path("limits", name) + ":resume").repeat());
+    }
+
+    /**
+     * Gives the rate of a limit its whole burst again, for each key.
+     *
+     * <pre>{@code
+     * System.out.println(client.resetLimit("payments").join().reset() != null); // true
+     * }</pre>
+     *
+     * @param name its name
+     * @return a future of the limit
+     */
+    public CompletableFuture<Limit> resetLimit(String name) {
+        return read(Limit.class, new Call("POST", path("limits", name) + ":reset").repeat());
+    }
+
+    /**
+     * Deletes a limit. Its timers have none then: those that wait begin.
+     *
+     * <pre>{@code
+     * client.deleteLimit("payments").join();
+     * }</pre>
+     *
+     * @param name its name
+     * @return a future that ends with the answer
+     */
+    public CompletableFuture<@Nullable Void> deleteLimit(String name) {
+        return done(new Call("DELETE", path("limits", name)).deletes());
     }
 
     // Pools

@@ -32,11 +32,13 @@ import io.github.rousehq.rouse.model.Filter;
 import io.github.rousehq.rouse.model.Fire;
 import io.github.rousehq.rouse.model.FireRecord;
 import io.github.rousehq.rouse.model.GroupBy;
+import io.github.rousehq.rouse.model.Limit;
 import io.github.rousehq.rouse.model.ListOptions;
 import io.github.rousehq.rouse.model.Namespace;
 import io.github.rousehq.rouse.model.Next;
 import io.github.rousehq.rouse.model.PollOptions;
 import io.github.rousehq.rouse.model.PoolCallOptions;
+import io.github.rousehq.rouse.model.PutLimit;
 import io.github.rousehq.rouse.model.Quotas;
 import io.github.rousehq.rouse.model.Ran;
 import io.github.rousehq.rouse.model.RecordGroups;
@@ -897,6 +899,103 @@ public final class RouseClient implements AutoCloseable {
      */
     public @Nullable Void deleteCalendar(String name) {
         return Calls.await(async.deleteCalendar(name));
+    }
+
+    // Limits
+
+    /**
+     * Returns the limits of the namespace, in the order of their names, with how much of each is in use.
+     *
+     * <pre>{@code
+     * System.out.println(client.limits().size()); // 0
+     * }</pre>
+     *
+     * @return the limits
+     */
+    public List<Limit> limits() {
+        return Calls.await(async.limits());
+    }
+
+    /**
+     * Reads a limit, with how much of it is in use.
+     *
+     * @param name its name
+     * @return the limit
+     */
+    public Limit limit(String name) {
+        return Calls.await(async.limit(name));
+    }
+
+    /**
+     * Creates or replaces a limit, which timers name in {@code limit}. One that exists stays paused, and goes on to count per key.
+     *
+     * <pre>{@code
+     * client.putLimit("payments", PutLimit.builder().concurrency(10).rate(LimitRate.builder(100, Duration.ofMinutes(1)).build()).build());
+     * System.out.println(client.limit("payments").rate().count()); // 100
+     * }</pre>
+     *
+     * @param name its name
+     * @param limit what it bounds
+     * @return the limit
+     */
+    public Limit putLimit(String name, PutLimit limit) {
+        return Calls.await(async.putLimit(name, limit));
+    }
+
+    /**
+     * Pauses a limit: no occurrence of its timers begins until {@link #resumeLimit(String)}.
+     *
+     * <pre>{@code
+     * System.out.println(client.pauseLimit("payments").paused()); // true
+     * }</pre>
+     *
+     * @param name its name
+     * @return the limit
+     */
+    public Limit pauseLimit(String name) {
+        return Calls.await(async.pauseLimit(name));
+    }
+
+    /**
+     * Ends the pause of a limit.
+     *
+     * <pre>{@code
+     * System.out.println(client.resumeLimit("payments").paused()); // null
+     * }</pre>
+     *
+     * @param name its name
+     * @return the limit
+     */
+    public Limit resumeLimit(String name) {
+        return Calls.await(async.resumeLimit(name));
+    }
+
+    /**
+     * Gives the rate of a limit its whole burst again, for each key.
+     *
+     * <pre>{@code
+     * System.out.println(client.resetLimit("payments").reset() != null); // true
+     * }</pre>
+     *
+     * @param name its name
+     * @return the limit
+     */
+    public Limit resetLimit(String name) {
+        return Calls.await(async.resetLimit(name));
+    }
+
+    /**
+     * Deletes a limit. Its timers have none then: those that wait begin.
+     *
+     * <pre>{@code
+     * client.deleteLimit("payments");
+     * }</pre>
+     *
+     * @param name its name
+     * @return a future that ends with the answer
+     */
+    public @Nullable Void deleteLimit(String name) {
+        return Calls.await(async.deleteLimit(name));
     }
 
     // Pools

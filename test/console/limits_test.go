@@ -1,0 +1,123 @@
+package console_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/rousetest"
+)
+
+// TestLimits makes a limit, changes, pauses, resumes and deletes it in the view of limits, to which the page
+// of its timer leads. Nothing happens before the confirmation, and what another client has changed in the
+// meantime is not replaced.
+func TestLimits(t *testing.T) {
+	b, w := openBrowser(t), newEmpty(t)
+	get := func() rouse.Limit {
+		t.Helper()
+		l, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	p := b.tab(t, w.url, looks[0])
+	p.open("/limits?ns=default")
+	openForm := func(act string) {
+		t.Helper()
+		p.do(click(fmt.Sprintf(`document.querySelector("[data-act=%s]")`, act)))
+		p.until(`!!document.querySelector("dialog[open] form")`)
+	}
+	enter := func(field, text string) {
+		t.Helper()
+		p.tabTo(fmt.Sprintf("dialog [name=%s]", field))
+		p.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(2)), chromedp.KeyEvent(text))
+	}
+	submit := func() {
+		t.Helper()
+		p.tabTo("dialog button[type=submit]")
+		p.do(chromedp.KeyEvent(kb.Enter))
+		p.until(`!document.querySelector("dialog[open]")`)
+		p.settled()
+	}
+
+	openForm("create")
+	enter("name", "payments")
+	enter("concurrency", "10")
+	enter("rate", "100/1m")
+	if _, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
+		t.Errorf("before the confirmation: %v", err)
+	}
+	submit()
+	p.until(`!!document.querySelector("table[aria-label=Limits] tr[data-at]")?.innerText.includes("100/1m0s")`)
+	made := get()
+	if made.Concurrency != 10 || made.Rate.Count != 100 || made.PerKey || made.Paused {
+		t.Errorf("it was made as %+v", made)
+	}
+
+	openForm("create")
+	enter("name", "payments")
+	enter("concurrency", "1")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until(`!!document.querySelector("dialog [role=alert]")?.innerText.includes("There is a limit payments")`)
+	p.do(chromedp.KeyEvent(kb.Escape))
+
+	openForm("set")
+	enter("concurrency", "5")
+	submit()
+	if l := get(); l.Concurrency != 5 || l.Rate != made.Rate {
+		t.Errorf("it was set to %+v", l)
+	}
+
+	openForm("set")
+	if _, err := w.Client.Limits().Put(t.Context(), rouse.Limit{Name: "payments", Concurrency: 7}); err != nil {
+		t.Fatal(err)
+	}
+	enter("concurrency", "6")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until(`!!document.querySelector("dialog [role=alert]")?.innerText.includes("was changed in the meantime")`)
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until(`!document.querySelector("dialog[open]")`)
+	if l := get(); l.Concurrency != 7 {
+		t.Errorf("the change of another client is lost: %+v", l)
+	}
+
+	w.Create("invoice", rouse.Spec{Schedule: "@every 1h", Target: "stream:x", Limit: "payments"})
+	p.open("/timers/default/invoice")
+	p.do(click(`document.querySelector(".facts a[href^='/limits']")`))
+	p.until(`document.querySelector("h1")?.textContent === "Limits" && !!document.querySelector("button[aria-pressed=true].name")`)
+	p.settled()
+
+	openForm("pause")
+	if get().Paused {
+		t.Error("it is paused before the confirmation")
+	}
+	submit()
+	p.until(`!!document.querySelector("table[aria-label=Limits] .s-paused")`)
+	if !get().Paused {
+		t.Error("it is not paused")
+	}
+	if _, _, err := w.Client.Run(t.Context(), rousetest.Namespace, "invoice"); err != nil {
+		t.Fatal(err)
+	}
+	p.open("/limits?ns=default")
+	p.until(`[...document.querySelectorAll("table[aria-label=Limits] th")].findIndex((e) => e.innerText === "Waiting") === 6 &&
+		document.querySelector("table[aria-label=Limits] tr[data-at]").cells[6].innerText === "1"`)
+	openForm("resume")
+	submit()
+	if get().Paused {
+		t.Error("it is still paused")
+	}
+	openForm("delete")
+	submit()
+	p.until(`document.querySelector(".empty strong")?.textContent === "No limits in default"`)
+	if _, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
+		t.Errorf("after the delete: %v", err)
+	}
+	p.accessible(axe(t), "limits")
+	p.quiet("limits")
+}
