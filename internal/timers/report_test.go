@@ -431,6 +431,15 @@ func TestChecksOnTwoNodes(t *testing.T) {
 			if _, after := nodes[0].endings(); after != text {
 				t.Errorf("records after a delete: %s", after)
 			}
+			late := reporter{nodes[1].Timers, t, made(t, nodes[0].Timers, "late", watched).Key}
+			time.Sleep(2 * time.Hour)
+			if _, err := late.Delete(t.Context(), late.key, 0); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Minute)
+			if _, text := late.endings(); text != "missed not_reported" {
+				t.Errorf("records after a delete of one that is overdue: %s", text)
+			}
 		})
 	})
 }
