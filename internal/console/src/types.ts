@@ -19,6 +19,7 @@ export interface Timer extends When {
   labels?: Record<string, string>; retry?: Record<string, unknown>; misfire?: string; overlap?: string; deadline?: string;
   priority?: string; keep?: string; webhook?: Record<string, unknown>; criticality?: number; pause_after?: number; limit?: string; limit_key?: string;
   expect?: { every?: string; grace?: string; notify?: string }; succeeded?: string; overdue?: string;
+  notify?: Record<string, unknown> & { target?: string }; on_success?: string; on_failure?: string;
   generation: Exact; revision: Exact; state: string; pause_reason?: string; pause_cause?: string; pause_until?: string;
   created?: string; updated?: string; anchor?: string; due?: string; sent_at?: string; visible?: string; attempts?: number;
   manual?: boolean; began?: string; last_error?: string; failures?: Attempt[]; waits?: Wait[]; runs?: string[]; skips?: number;
