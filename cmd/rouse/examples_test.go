@@ -37,6 +37,7 @@ var exampleEnds = []struct {
 	{regexp.MustCompile(`--if-revision 42`), cli.ExitConflict},
 	{regexp.MustCompile(`^doctor`), cli.ExitWarning},
 	{regexp.MustCompile(`^apply .*--dry-run`), cli.ExitWouldChange},
+	{regexp.MustCompile(`^report .* -- `), 127},           // the command does not exist
 	{regexp.MustCompile(`^export --to`), cli.ExitFailure}, // there are timers that no other scheduler can have
 }
 
@@ -48,6 +49,7 @@ var exampleFiles = map[string]string{
 	"holidays.json": `{"name": "holidays", "days": [{"date": "2027-12-24"}]}`,
 	"closed.json":   `{"days": [{"date": "2027-12-24"}]}`,
 	"stripe.txt":    "x",
+	"backup.log":    "no space left on device\n",
 	"holidays.ics": "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\n" +
 		"DTSTART;VALUE=DATE:20271224\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
 	"crontab.txt": "30 2 * * * /usr/local/bin/backup\n",
@@ -133,6 +135,10 @@ func TestExamplesOfHelpWork(t *testing.T) {
 		if _, err := c.Namespaces().Put(t.Context(), ns, rouse.Quotas{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	check := rouse.Spec{Schedule: "@every 24h", Target: "check:", Expect: rouse.Expect{Grace: time.Hour}}
+	if _, err := c.Create(t.Context(), "default", "backup", check); err != nil {
+		t.Fatal(err)
 	}
 	for _, e := range examples(t) {
 		for _, ns := range []string{"default", "billing"} {

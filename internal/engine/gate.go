@@ -57,6 +57,7 @@ type limited struct {
 	interval time.Duration
 	burst    time.Duration    // what the rate may be ahead
 	keys     map[uint64]*gate // by the hashes of the keys
+	isLarge  bool             // keys has had many
 	used     []rateCohort     // keys that were in use not long ago, in this order
 	floor    time.Duration    // gate.next of keys that are in neither
 	waiting  int
@@ -220,6 +221,7 @@ func (g *gates) ensureGate(name limitName, key string, since, at rouse.Instant) 
 	if ga == nil {
 		ga = &gate{limit: l, key: strings.Clone(key), next: g.memory.takeRate(l, hash)}
 		l.keys[hash] = ga
+		l.isLarge = l.isLarge || len(l.keys) > 64
 		g.keys++
 	}
 	if l.interval > 0 && l.is.Reset <= since { // also for a gate that is from before the bucket was elsewhere
@@ -372,6 +374,9 @@ func (g *gates) closeIdle(now time.Duration) {
 	g.idle = g.idle[:0]
 	for _, l := range g.byName {
 		g.memory.dropPast(l, now)
+		if len(l.keys) == 0 && l.isLarge { // a map does not shrink
+			l.keys, l.isLarge = map[uint64]*gate{}, false
+		}
 		// one that exists stays: it counts what began
 		if len(l.keys) == 0 && len(l.used) == 0 && l.floor < now && l.is.Revision == 0 {
 			delete(g.byName, l.limitName)

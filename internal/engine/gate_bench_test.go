@@ -37,9 +37,10 @@ func BenchmarkGate(b *testing.B) {
 			var en entry
 			used := -usedTime()
 			for i := 0; b.Loop(); i++ {
-				if g.enterGate(&en, list[i%c.keys], 0, rouse.Instant(100*aDay)); en.gate.running == 0 {
+				if g.enterGate(&en, list[i%c.keys], 0, rouse.Instant((100 * aDay).Milliseconds())); en.gate.running == 0 {
 					b.Fatal("it waits")
 				}
+				en.sent = 1 // it has begun
 				en.leaveGate()
 				g.openGates()
 				if i%maxIdle == 0 {

@@ -59,7 +59,7 @@ func TestMemoryOfKeys(t *testing.T) {
 	}{
 		"used rate":   {rouse.Limit{Rate: rouse.LimitRate{Count: 1, Per: aDay}}, true, false, 60},
 		"in progress": {rouse.Limit{Concurrency: 1, Rate: rouse.LimitRate{Count: 1, Per: aDay}}, false, false, 104},
-		"waits":       {rouse.Limit{Paused: true}, false, true, 180}, // next to its row of at least entryWeight
+		"waits":       {rouse.Limit{Paused: true}, false, true, 200}, // next to its row of at least entryWeight
 		"idle":        {rouse.Limit{Concurrency: 1}, true, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,10 +67,11 @@ func TestMemoryOfKeys(t *testing.T) {
 			was := heapBytes()
 			g := newGates(c.limit)
 			for i := range entries {
-				if g.enterGate(&entries[i], timerOfKey(i), 0, rouse.Instant(100*aDay)) == c.waits {
+				if g.enterGate(&entries[i], timerOfKey(i), 0, rouse.Instant((100*aDay).Milliseconds())) == c.waits {
 					t.Fatal("the first of a key does not begin, or does though the limit is paused")
 				}
 				if c.ends {
+					entries[i].sent = 1 // it has begun
 					entries[i].leaveGate()
 				}
 				g.openGates()
@@ -102,13 +103,14 @@ func TestMoreKeysThanFit(t *testing.T) {
 			time.Sleep(time.Minute)
 			var en entry
 			key := rnd.IntN(2000)
-			if g.enterGate(&en, timerOfKey(key), 0, rouse.Instant(100*aDay)) {
+			if g.enterGate(&en, timerOfKey(key), 0, rouse.Instant((100 * aDay).Milliseconds())) {
 				if at, ok := last[key]; ok && time.Since(at) < aDay {
 					t.Fatalf("key %d began again after %v", key, time.Since(at))
 				}
 				last[key] = time.Now()
 				began++
 			}
+			en.sent = 1 // it has begun
 			en.leaveGate()
 			g.wakeGates()
 			g.openGates()
@@ -121,8 +123,8 @@ func TestMoreKeysThanFit(t *testing.T) {
 		}
 		time.Sleep(2 * aDay)
 		g.wakeGates()
-		if g.memory.used != 0 || len(g.byName) != 0 {
-			t.Errorf("%d keys and %d limits are left", g.memory.used, len(g.byName))
+		if g.memory.used != 0 || g.keys != 0 {
+			t.Errorf("%d keys and %d gates are left", g.memory.used, g.keys)
 		}
 	})
 }

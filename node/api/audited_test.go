@@ -39,6 +39,7 @@ var unaudited = []string{
 	"Timers/Explain", "GET /timers/{name}:explain", "Timers/Simulate", "POST /timers:simulate", "Timers/Forecast", "POST /timers:forecast", "Timers/Preview", "POST /timers:preview",
 	"Timers/AggregateRecords", "GET /records:aggregate", "Timers/ListOutcomes", "POST /timers:outcomes",
 	"Timers/ListRecords", "GET /records", "GET /timers/{name}/records", "Timers/FollowRecords", "GET /records:follow",
+	"Timers/ReportCheck", "POST /checks/{name}", // records have how it ended
 	"Jobs/ListJobs", "GET /jobs", "Jobs/GetJob", "GET /jobs/{id}",
 	"Calendars/GetCalendar", "GET /calendars/{name}", "Calendars/ListCalendars", "GET /calendars",
 	"Limits/GetLimit", "GET /limits/{name}", "Limits/ListLimits", "GET /limits",

@@ -34,9 +34,9 @@ be started.
 
 Examples:
 
-    rouse report nightly
-    rouse report nightly --fail --log backup.log
-    rouse report nightly -- backup --to /mnt/backups`
+    rouse report backup
+    rouse report backup --fail --log backup.log
+    rouse report backup -- backup --to /mnt/backups`
 }
 
 // Run reports.
