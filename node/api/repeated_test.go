@@ -146,6 +146,7 @@ var repeatable = map[string]string{
 	"Access/RotateKey": "TestKeysAreMadeOnce", "POST /v1/keys/{id}:rotate": "TestKeysAreMadeOnce",
 	"Access/RotateSessionKey": "TestDerivedKeys", "POST /v1/sessions:rotate-key": "TestDerivedKeys",
 	"Timers/Redrive": "TestRedrivesAreRepeated", "POST /timers/{name}/dead/{fire_id}:redrive": "TestRedrivesAreRepeated",
+	"Timers/ReportCheck": "TestChecksOnTwoNodes", "POST /checks/{name}": "TestChecksOnTwoNodes",
 	"Fires/Report": "TestAnAnswerOutlivesItsTimer", "POST /timers/{name}/fires/{fire_id}:complete": "TestAnAnswerOutlivesItsTimer", "POST /timers/{name}/fires/{fire_id}:fail": "TestAnAnswerOutlivesItsTimer",
 	"POST /timers/{name}/fires/{fire_id}:heartbeat": "TestAnAnswerOutlivesItsTimer", "POST /timers/{name}/fires/{fire_id}:release": "TestAnAnswerOutlivesItsTimer",
 }

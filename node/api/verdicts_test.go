@@ -55,6 +55,7 @@ rwoa--   ns    Timers/Count                  | GET /timers:count
 -woa--   ns    Timers/Pause                  | POST /timers/{name}:pause
 -woa--   ns    Timers/Resume                 | POST /timers/{name}:resume
 -woa--   ns    Timers/Run                    | POST /timers/{name}:run
+-w-ak-   ns    Timers/ReportCheck            | POST /checks/{name}
 -woa--   ns    Timers/Skip                   | POST /timers/{name}:skip
 -woa--   ns    Timers/Reschedule             | POST /timers/{name}:reschedule
 --oa--   ns    Timers/Backfill               | POST /timers/{name}:backfill
@@ -289,6 +290,7 @@ var samples = map[string]func(namespace string) proto.Message{
 	"Timers/Pause":        func(ns string) proto.Message { return &rousev1.PauseRequest{Namespace: ns, Name: "a"} },
 	"Timers/Resume":       func(ns string) proto.Message { return &rousev1.ResumeRequest{Namespace: ns, Name: "a"} },
 	"Timers/Run":          func(ns string) proto.Message { return &rousev1.RunRequest{Namespace: ns, Name: "a"} },
+	"Timers/ReportCheck":  func(ns string) proto.Message { return &rousev1.ReportCheckRequest{Namespace: ns, Name: "missing"} },
 	"Timers/Skip":         func(ns string) proto.Message { return &rousev1.SkipRequest{Namespace: ns, Name: "missing"} },
 	"Timers/Reschedule": func(ns string) proto.Message {
 		return &rousev1.RescheduleRequest{Namespace: ns, Name: "missing", When: &rousev1.When{Schedule: "@every 1h"}}
@@ -418,7 +420,7 @@ func names(method, path, namespace string) *strings.Replacer {
 	switch {
 	case method == http.MethodDelete:
 		name = "new"
-	case strings.HasSuffix(path, ":backfill"): // "a" has nothing to go back to
+	case strings.HasSuffix(path, ":backfill"), strings.Contains(path, "/checks/"): // "a" has nothing to go back to, and is no check
 		name = "missing"
 	}
 	return strings.NewReplacer("{namespace}", namespace, "{name}", name, "{fire_id}", fireID, "{pool}", "render", "{key}:call", "k:call?wait=0s", "{id}", "000000000000", "{role}", "x")
