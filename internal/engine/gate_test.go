@@ -84,6 +84,12 @@ func (c *counted) addRunning(key string, n int) {
 	c.most[key] = max(c.most[key], c.now[key])
 }
 
+func (c *counted) clearMost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.most)
+}
+
 func (c *counted) mostOf(key string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

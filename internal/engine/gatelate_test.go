@@ -168,7 +168,7 @@ func TestALimitIsLoweredWhilePlacesAreKept(t *testing.T) {
 			})
 		}
 		time.Sleep(10 * time.Second)
-		c.most["a"] = 0
+		c.clearMost()
 		set(rouse.Limit{Concurrency: 1, Order: rouse.OrderByDue})
 		time.Sleep(2 * time.Minute)
 		if n := len(sink.got()); n != 8 || c.mostOf("a") != 1 {

@@ -57,6 +57,13 @@ func (m *gateModel) answerFire(_ context.Context, f rouse.Fire) rouse.Outcome {
 	return rouse.Outcome{Verdict: rouse.Done}
 }
 
+// restartTime counts times from now on.
+func (m *gateModel) restartTime() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.since = time.Now()
+}
+
 func (m *gateModel) countFires() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +205,7 @@ func modelLimits(t *testing.T, count int, seed uint64) {
 			t.Fatal(err)
 		}
 	}
-	m.since = time.Now()
+	m.restartTime()
 	for round := 0; round < 3 && count > 1; round++ {
 		time.Sleep(10 * time.Second)
 		i := rnd.IntN(count)
