@@ -159,7 +159,7 @@ func (n *Notify) notifiesOn(event Notice) bool {
 // a notice.
 func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
 	spec := &was.Spec
-	if !spec.notifies() || was.Notice != 0 {
+	if !spec.notifies() { // as that of a notice
 		return
 	}
 	add := func(n Notice, r *Record, text string) {

@@ -45,6 +45,13 @@ type simulation struct {
 // callsBack reports whether the timer of a name has callbacks.
 func callsBack(name string) bool { return name[len(name)-1]%2 == 0 }
 
+// wasCalled reports whether a callback arrived.
+func (w *simulation) wasCalled(about string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.called[about] != ""
+}
+
 // noteCallback notes that a callback arrived; those of one occurrence have one fire id.
 func (w *simulation) noteCallback(f *rouse.Fire) {
 	var body struct {
@@ -343,7 +350,7 @@ func (w *simulation) finish() {
 		}
 		w.write(ev)
 		event := map[rouse.Ending]string{rouse.EndFired: "succeeded", rouse.EndDead: "failed"}[r.Ending]
-		if event != "" && callsBack(r.Name) && time.Since(r.Ended.Time()) > 30*time.Second && w.called[event+" "+r.FireID()] == "" {
+		if event != "" && callsBack(r.Name) && time.Since(r.Ended.Time()) > 30*time.Second && !w.wasCalled(event+" "+r.FireID()) {
 			w.t.Errorf("%s of %s, due at %v, has no callback: %+v", r.FireID(), r.Name, r.Due, r)
 		}
 		if strings.HasSuffix(r.Reason, "while it was being tried") || strings.Contains(r.Reason, "while it was being tried:") {
