@@ -227,7 +227,7 @@ func TestIdempotencyKeysThatAreRefused(t *testing.T) {
 func TestEveryPostTakesAKeyOrNeedsNone(t *testing.T) {
 	without := map[string]string{
 		":outcomes": "reads", ":preview": "reads", ":simulate": "reads", ":forecast": "reads", ":reveal": "reads",
-		"/sessions:end": "ends what is there", "/jobs/{id}:cancel": "ends what is there", "/limits/{name}:pause": "what is paused stays paused", "/limits/{name}:resume": "what goes on goes on", "/session": "is a login", "/fires:poll": "what a lost answer had comes again",
+		"/sessions:end": "ends what is there", "/jobs/{id}:cancel": "ends what is there", "/limits/{name}:pause": "what is paused stays paused", "/limits/{name}:resume": "what goes on goes on", "/limits/{name}:reset": "has the whole burst either way", "/session": "is a login", "/fires:poll": "what a lost answer had comes again",
 	}
 	for _, r := range routes {
 		if r.method != http.MethodPost {
