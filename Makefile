@@ -38,11 +38,12 @@ audit: build ## bin/rouse.spdx.json, what rouse links and under which licences; 
 RACE = -race -gcflags=modernc.org/...=-race=false
 
 # The packages whose tests take longest, which start first: those that wait most, then those that compute.
-LONGEST = ./node ./store/front ./cmd/rouse ./internal/engine ./store/postgres ./store/pebble ./store/redis ./internal/migrate ./store/sqlite \
+LONGEST = ./node ./store/front ./internal/engine ./store/postgres ./store/pebble ./store/redis ./internal/migrate ./store/sqlite \
 	./internal/relay ./internal/claim/kubelease ./transact ./internal/timers ./internal/queue/... ./examples/poolworker
-# What the tests of these drive is the real binary, in processes of its own, or a browser.
-BINARY = ./docs ./test/crash ./test/console ./test/conformance ./test/matrix
-OTHERS = $$($(GO) list ./... | grep -v -E '/(bench|docs|test/(cluster|conformance|console|crash|matrix))$$')
+# What the tests of these drive is the real binary, in processes of its own, or a browser. Those of cmd/rouse run commands and
+# nodes whose packages the detector watches in their own tests: with it, they took six times as long.
+BINARY = ./docs ./cmd/rouse ./test/crash ./test/console ./test/conformance ./test/matrix
+OTHERS = $$($(GO) list ./... | grep -v -E '/(bench|cmd/rouse|docs|test/(cluster|conformance|console|crash|matrix))$$')
 
 # All code was vetted before. Tests with real servers wait a lot: four packages at a time keep two cores busy. Nodes that
 # are judged for duplicates need their leases renewed in time: less runs next to test/cluster. ROUSE_LONG=1 repeats more.
