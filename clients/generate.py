@@ -182,7 +182,8 @@ class Interfaces(Schemas):
         if schema.get("format") == "date-time":
             return "Time"
         if schema.get("type") == "array":
-            return f"{self.kind(schema['items'])}[]"
+            one = self.kind(schema["items"])
+            return f"({one})[]" if " | " in one else f"{one}[]"
         if schema.get("type") == "object":
             return f"{{ [name: string]: {self.kind(schema['additionalProperties'])} }}"  # Record is a schema
         return self.SIMPLE.get(schema.get("type", ""), "unknown")

@@ -582,7 +582,7 @@ func (d *description) constrained(o object, tag string) object {
 		case "items":
 			o = slices.DeleteFunc(o, func(i yaml.MapItem) bool { return i.Key == key })
 			value = ref("schemas", text)
-		case "enum", "examples":
+		case "enum", "items.enum", "examples":
 			var list []any
 			for v := range strings.SplitSeq(text, "|") {
 				list = append(list, v)

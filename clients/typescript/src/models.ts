@@ -72,7 +72,7 @@ export interface Expect {
 export interface Notify {
   target?: string;
   /** The events; none: all that can happen, late only with the member late. */
-  on?: "o" | "v" | "e" | "r" | "d" | "u" | "e" | "|" | "r" | "e" | "c" | "o" | "v" | "e" | "r" | "e" | "d" | "|" | "d" | "e" | "a" | "d" | "|" | "m" | "i" | "s" | "s" | "e" | "d" | "|" | "l" | "a" | "t" | "e" | "|" | "p" | "a" | "u" | "s" | "e" | "d"[];
+  on?: ("overdue" | "recovered" | "dead" | "missed" | "late" | "paused")[];
   /** Of late: an occurrence began later than this after it was due. */
   late?: Duration;
   /** Of dead: from this number of dead letters in a row on. */

@@ -134,7 +134,7 @@ class Notify:
     """The target of notices about a timer, and the events that it is told of."""
 
     target: Optional[str] = None
-    on: Optional[list[Literal["o", "v", "e", "r", "d", "u", "e", "|", "r", "e", "c", "o", "v", "e", "r", "e", "d", "|", "d", "e", "a", "d", "|", "m", "i", "s", "s", "e", "d", "|", "l", "a", "t", "e", "|", "p", "a", "u", "s", "e", "d"]]] = None
+    on: Optional[list[Literal["overdue", "recovered", "dead", "missed", "late", "paused"]]] = None
     """The events; none: all that can happen, late only with the member late."""
     late: Optional[timedelta] = None
     """Of late: an occurrence began later than this after it was due."""

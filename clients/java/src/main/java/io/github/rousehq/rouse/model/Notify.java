@@ -27,88 +27,18 @@ public record Notify(
 
     /** What on can be. */
     public enum On {
-        /** o. */
-        O("o"),
-        /** v. */
-        V("v"),
-        /** e. */
-        E("e"),
-        /** r. */
-        R("r"),
-        /** d. */
-        D("d"),
-        /** u. */
-        U("u"),
-        /** e. */
-        E("e"),
-        /** |. */
-        |("|"),
-        /** r. */
-        R("r"),
-        /** e. */
-        E("e"),
-        /** c. */
-        C("c"),
-        /** o. */
-        O("o"),
-        /** v. */
-        V("v"),
-        /** e. */
-        E("e"),
-        /** r. */
-        R("r"),
-        /** e. */
-        E("e"),
-        /** d. */
-        D("d"),
-        /** |. */
-        |("|"),
-        /** d. */
-        D("d"),
-        /** e. */
-        E("e"),
-        /** a. */
-        A("a"),
-        /** d. */
-        D("d"),
-        /** |. */
-        |("|"),
-        /** m. */
-        M("m"),
-        /** i. */
-        I("i"),
-        /** s. */
-        S("s"),
-        /** s. */
-        S("s"),
-        /** e. */
-        E("e"),
-        /** d. */
-        D("d"),
-        /** |. */
-        |("|"),
-        /** l. */
-        L("l"),
-        /** a. */
-        A("a"),
-        /** t. */
-        T("t"),
-        /** e. */
-        E("e"),
-        /** |. */
-        |("|"),
-        /** p. */
-        P("p"),
-        /** a. */
-        A("a"),
-        /** u. */
-        U("u"),
-        /** s. */
-        S("s"),
-        /** e. */
-        E("e"),
-        /** d. */
-        D("d"),
+        /** overdue. */
+        OVERDUE("overdue"),
+        /** recovered. */
+        RECOVERED("recovered"),
+        /** dead. */
+        DEAD("dead"),
+        /** missed. */
+        MISSED("missed"),
+        /** late. */
+        LATE("late"),
+        /** paused. */
+        PAUSED("paused"),
         /** A word of a later server, which this version does not know. */
         UNRECOGNIZED("unrecognized");
 
