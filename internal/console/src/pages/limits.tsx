@@ -99,7 +99,7 @@ const some = (n: number | undefined) => (n ? count(n) : <span class="dim">{n ?? 
 /** used are the columns of what is in use; those who may not read all timers see none of it. */
 const used = <T,>(of: (row: T) => Omit<LimitKeyUse, "key"> | undefined): Column<T>[] => [
   { title: "Waiting", num: true, cell: (row) => some(of(row)?.waiting) },
-  { title: "In progress", num: true, cell: (row) => some(of(row)?.in_progress) },
+  { title: "In progress", num: true, wide: true, cell: (row) => some(of(row)?.in_progress) },
   { title: "Oldest", num: true, wide: true, cell: (row) => <Time at={of(row)?.oldest_waiting} mode="away" /> },
 ];
 
@@ -121,12 +121,10 @@ export function Limits() {
         ? <Table label="Limits" rows={rows} id={(l) => l.name} on={(l) => l.name === name} cli={command(["limit", "list"], [], ns)} url={at} foot={many(rows.length, "limit")} columns={[
           { title: "Limit", grow: true, lead: true, cell: (l) => <button type="button" class="linklike name" aria-pressed={name === l.name} onClick={() => set({ name: name === l.name ? undefined : l.name })}>{l.name}</button> },
           { title: "State", cell: (l) => <State is={state(l)} /> },
-          { title: "Concurrency", num: true, cell: (l) => (l.concurrency ? count(l.concurrency) : unlimited) },
+          { title: "Concurrency", num: true, wide: true, cell: (l) => (l.concurrency ? count(l.concurrency) : unlimited) },
           { title: "Rate", num: true, cell: (l) => (l.rate ? <>{rateOf(l)}{l.rate.burst && <span class="in dim">burst {count(l.rate.burst)}</span>}</> : unlimited) },
-          { title: "Counts", wide: true, cell: (l) => (l.per_key ? "each key" : "together") },
-          { title: "Order", wide: true, cell: (l) => (l.order === "due" ? "due time" : "priority") },
+          { title: "Counts", wide: true, cell: (l) => (l.per_key ? "each key" : "together") + (l.order === "due" ? ", in order" : "") },
           ...used<Limit>((l) => l.use),
-          { title: "Changed", num: true, wide: true, cell: (l) => <Time at={l.updated} mode="away" /> },
           { title: "", under: () => true, cell: (l) => <Actions list={actionsOf(l)} subject={{ namespace: ns, name: l.name }} state={state(l)} quiet /> }]} />
         : <Empty title={"No limits in " + ns} command={command(["limit", "set", "payments"], [["--concurrency", "10"]], ns)}>A limit bounds how many occurrences of the timers that name it are in progress at a time, and how many begin in a time, on all nodes together.</Empty>)}
       {rows.some((l) => l.name === name && l.per_key) && <Keys key={ns + "/" + name} ns={ns} name={name!} />}
