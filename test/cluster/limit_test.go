@@ -131,7 +131,7 @@ func TestLimitsAreKeptUnderFaults(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, "bucket", same(store.start(t).URL(), 3))
 			f.start(3)
-			c := f.dial(0, 0)
+			c := f.dial(0, 10*time.Second) // a call may be at the node that is killed
 			f.shared(c, 3)
 			// The time by which an occurrence may be late counts for rates only: all wait for their limits.
 			r := harness.NewRecorder(t, promised, func(c *history.Config) { c.MaxLate, c.Records = 3*time.Second, false })
