@@ -105,8 +105,8 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.open("/limits?ns=default")
-	p.until(`[...document.querySelectorAll("table[aria-label=Limits] th")].findIndex((e) => e.innerText === "Waiting") === 6 &&
-		document.querySelector("table[aria-label=Limits] tr[data-at]").cells[6].innerText === "1"`)
+	p.until(`[...document.querySelectorAll("table[aria-label=Limits] th")].findIndex((e) => e.innerText === "Waiting") === 5 &&
+		document.querySelector("table[aria-label=Limits] tr[data-at]").cells[5].innerText === "1"`)
 	openForm("resume")
 	submit()
 	if get().Paused {
