@@ -172,8 +172,8 @@ func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
 		if n.isCallback() {
 			body.setAnswer(o.Answer)
 			s.Also = append(s.Also, *was.noticeRow(n, body, now, now))
-		} else if row := s.limitNotice(was, n, body, now); row != nil {
-			s.Also = append(s.Also, *row)
+		} else {
+			s.Also = append(s.Also, *s.limitNotice(was, n, body, now))
 		}
 	}
 	name := was.Key.Namespace + "/" + was.Key.Name

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/access"
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/schedule"
 	"github.com/rousehq/rouse/sink"
@@ -412,6 +413,44 @@ func TestTimersRunTimers(t *testing.T) {
 			err := put(fmt.Sprint("c", i), rouse.Spec{Target: "x:work", OnSuccess: fmt.Sprint("timer:c", i-1)})
 			if (err != nil) != (i == maxChain) {
 				t.Errorf("the timer %d of a chain: %v", i, err)
+			}
+		}
+	})
+}
+
+// TestNoticesGoWhereTheirCallerMaySend: a caller that may create timers with some targets only has no notices
+// and callbacks to others, and none that runs timers that it may not run.
+func TestNoticesGoWhereTheirCallerMaySend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ts *Timers
+		ts = running(t, mem.New(), sink.Mux{"x": &pager{}, "timer": &RunSink{Timers: func() *Timers { return ts }}},
+			Options{Access: access.NewControl(nil)})
+		as := func(targets ...string) context.Context {
+			return access.With(t.Context(), &access.Principal{ID: "key:x", Grants: []access.Grant{
+				{Role: "writer", Scope: access.Scope{Namespaces: []string{"n"}, Targets: targets}}}})
+		}
+		put := func(ctx context.Context, name string, spec rouse.Spec) error {
+			spec.Schedule, spec.Target = "@every 1h", "x:work"
+			res, err := ts.Put(ctx, []Put{{Key: rouse.Key{Namespace: "n", Name: name}, Spec: spec}})
+			return errors.Join(err, firstError(res))
+		}
+		fields := map[string]func(to string) rouse.Spec{
+			"expect.notify": func(to string) rouse.Spec { return rouse.Spec{Expect: rouse.Expect{Grace: time.Hour, Notify: to}} },
+			"notify":        func(to string) rouse.Spec { return rouse.Spec{Notify: rouse.Notify{Target: to}} },
+			"on_success":    func(to string) rouse.Spec { return rouse.Spec{OnSuccess: to} },
+			"on_failure":    func(to string) rouse.Spec { return rouse.Spec{OnFailure: to} },
+		}
+		for field, spec := range fields {
+			if err := put(as("x:work", "x:pager"), field, spec("x:pager")); err != nil {
+				t.Errorf("%s: %v", field, err)
+			}
+			for _, to := range []string{"x:other", "timer:victim"} {
+				if err := put(as("x:work", "timer:*"), field+to[:1], spec(to)); !errors.Is(err, rouse.ErrForbidden) {
+					t.Errorf("%s to %s: %v", field, to, err)
+				}
+			}
+			if err := put(as(), field+" of all", spec("timer:victim")); err != nil {
+				t.Errorf("%s of a caller for all targets: %v", field, err)
 			}
 		}
 	})
