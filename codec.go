@@ -153,7 +153,7 @@ func (t *Timer) bodyParts() (parts uint64) {
 	has(partPauses, !plain)
 	has(partRetryOn, len(s.Webhook.RetryOn) > 0)
 	has(partLimit, s.Limit != "" || s.LimitKey != "")
-	has(partNotify, s.notifies() || t.Notices != NoticeState{})
+	has(partNotify, s.hasNotices() || t.Notices != NoticeState{})
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }

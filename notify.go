@@ -127,8 +127,8 @@ func (s *Spec) NoticeTargets() []NoticeTarget {
 		{"on_success", s.OnSuccess}, {"on_failure", s.OnFailure}}, func(to NoticeTarget) bool { return to.Target == "" })
 }
 
-// notifies reports whether it has notices but those of Expect.Notify, or callbacks.
-func (s *Spec) notifies() bool { return s.Notify.Target != "" || s.CallsBack() }
+// hasNotices reports whether it has notices but those of Expect.Notify, or callbacks.
+func (s *Spec) hasNotices() bool { return s.Notify.Target != "" || s.CallsBack() }
 
 // CallsBack reports whether it has a callback, to OnSuccess or OnFailure, which has the answer of its target.
 func (s *Spec) CallsBack() bool { return s.OnSuccess != "" || s.OnFailure != "" }
@@ -159,7 +159,7 @@ func (n *Notify) notifiesOn(event Notice) bool {
 // a notice.
 func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
 	spec := &was.Spec
-	if !spec.notifies() { // as that of a notice
+	if !spec.hasNotices() { // as that of a notice
 		return
 	}
 	add := func(n Notice, r *Record, text string) {
@@ -296,7 +296,7 @@ func (t *Timer) noticeRow(n Notice, body noticeBody, now, due Instant) *Timer {
 	return &Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, generation, due, true)},
 		Bucket: t.Bucket, Generation: generation, Created: now, Updated: now, Anchor: due, Due: due, Visible: due,
 		Runs: []Instant{due}, Manual: true, Live: true, Asked: true, Notice: n, Trace: t.Trace,
-		Spec: Spec{Schedule: due.String(), Target: t.Spec.TargetOf(n), Payload: body.format(t.Spec.Notify.Format, n),
+		Spec: Spec{Schedule: due.String(), Target: t.Spec.TargetOf(n), Payload: body.formatPayload(t.Spec.Notify.Format, n),
 			ContentType: "application/json", Labels: t.Spec.Labels, Retry: Retry{Attempts: notifyAttempts}}}
 }
 
@@ -356,8 +356,8 @@ func (b *noticeBody) setAnswer(a *Answer) {
 	}
 }
 
-// format returns the payload in a format for notices. Callbacks are for programs and have all members.
-func (b *noticeBody) format(name string, n Notice) []byte {
+// formatPayload returns the payload in a format for notices. Callbacks are for programs and have all members.
+func (b *noticeBody) formatPayload(name string, n Notice) []byte {
 	var form any = b
 	text := b.Text
 	if b.Events > 1 {
