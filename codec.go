@@ -289,7 +289,7 @@ func (t *Timer) appendParts(b []byte) []byte {
 	}
 	if parts&partNotify != 0 {
 		n := &s.Notify
-		b = codec.AppendTexts(codec.AppendText(b, n.Target), n.On)
+		b = codec.AppendTexts(codec.AppendText(b, n.Target), n.Events)
 		b = binary.AppendUvarint(binary.AppendVarint(b, int64(n.Late)), uint64(n.After))
 		b = codec.AppendText(binary.AppendVarint(b, int64(n.Every)), n.Format)
 		b = codec.AppendText(codec.AppendText(b, s.OnSuccess), s.OnFailure)
@@ -390,7 +390,7 @@ func (t *Timer) readParts(d *decoder) {
 		s.Limit, s.LimitKey = d.Text(), d.Text()
 	}
 	if parts&partNotify != 0 {
-		s.Notify = Notify{Target: d.Text(), On: d.Texts(), Late: time.Duration(d.Varint()), After: uint32(d.Uvarint()),
+		s.Notify = Notify{Target: d.Text(), Events: d.Texts(), Late: time.Duration(d.Varint()), After: uint32(d.Uvarint()),
 			Every: time.Duration(d.Varint()), Format: d.Text()}
 		s.OnSuccess, s.OnFailure = d.Text(), d.Text()
 		t.Notices = NoticeState{Since: Instant(d.Varint()), Events: uint32(d.Uvarint()), Alarmed: d.Byte() != 0}

@@ -15,7 +15,7 @@ import (
 // notices.
 type Notify struct {
 	Target string        // of the notices: any target
-	On     []string      // names of notices, each once; empty: all that can happen, late only with Late
+	Events []string      // names of notices, each once; empty: all that can happen, late only with Late
 	Late   time.Duration // NoticeLate: an occurrence began later than this after it was due; 0: none is late
 	After  uint32        // NoticeDead: from this number of dead letters in a row on; 0 is 1
 	Every  time.Duration // at most one notice in so long a time, with the number of events; 0: each event has its own
@@ -78,7 +78,7 @@ func ParseNotice(name string) (Notice, error) {
 		"give one of "+strings.Join(noticeNames[1:], ", ")+", or leave it out")
 }
 
-// notifiable are the names that Notify.On may have.
+// notifiable are the names that Notify.Events may have.
 var notifiable = noticeNames[NoticeOverdue : NoticePaused+1]
 
 func (s *Spec) checkNotify(add func(field, value, wrong, cure string)) {
@@ -88,18 +88,18 @@ func (s *Spec) checkNotify(add func(field, value, wrong, cure string)) {
 			add(to.Field, to.Target, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxTarget))
 		}
 	}
-	for i, name := range n.On {
+	for i, name := range n.Events {
 		switch {
 		case !slices.Contains(notifiable, name):
-			add("notify.on", name, "is no event", "give one of "+strings.Join(notifiable, ", "))
-		case slices.Contains(n.On[:i], name):
-			add("notify.on", name, "is given twice", "give it once")
+			add("notify.events", name, "is no event", "give one of "+strings.Join(notifiable, ", "))
+		case slices.Contains(n.Events[:i], name):
+			add("notify.events", name, "is given twice", "give it once")
 		}
 	}
 	span := spanChecker(add)
 	span("notify.late", n.Late, time.Second, maxExpect)
 	span("notify.every", n.Every, time.Second, maxExpect)
-	set := len(n.On) > 0 || n.Late != 0 || n.After != 0 || n.Every != 0 || n.Format != ""
+	set := len(n.Events) > 0 || n.Late != 0 || n.After != 0 || n.Every != 0 || n.Format != ""
 	switch {
 	case n.Target == "" && set:
 		add("notify.target", "", "is missing", "give the target of the notices")
@@ -111,10 +111,10 @@ func (s *Spec) checkNotify(add func(field, value, wrong, cure string)) {
 	case n.Format != "" && !slices.Contains(noticeFormats, n.Format):
 		add("notify.format", n.Format, "is no format",
 			"give one of "+strings.Join(noticeFormats, ", ")+", or leave it out")
-	case slices.Contains(n.On, NoticeLate.String()) && n.Late == 0:
+	case slices.Contains(n.Events, NoticeLate.String()) && n.Late == 0:
 		add("notify.late", "", "is missing", "give how late an occurrence may begin")
-	case slices.Contains(n.On, NoticeOverdue.String()) && !s.Expect.Any():
-		add("notify.on", NoticeOverdue.String(), "needs expect", "give by when the timer has to succeed")
+	case slices.Contains(n.Events, NoticeOverdue.String()) && !s.Expect.Any():
+		add("notify.events", NoticeOverdue.String(), "needs expect", "give by when the timer has to succeed")
 	}
 }
 
@@ -150,7 +150,7 @@ func (s *Spec) TargetOf(n Notice) string {
 
 // notifiesOn reports whether the target is told of an event.
 func (n *Notify) notifiesOn(event Notice) bool {
-	return n.Target != "" && (len(n.On) == 0 || slices.Contains(n.On, event.String()))
+	return n.Target != "" && (len(n.Events) == 0 || slices.Contains(n.Events, event.String()))
 }
 
 // AddNotices adds the notices and callbacks that a step calls for: of its records, and of a pause that begins

@@ -144,6 +144,6 @@ func (s *Spec) SetWhen(when *Spec) {
 	if !s.Recurring() {
 		// they have no meaning for one occurrence
 		s.Overlap, s.PauseAfter, s.Expect, s.Notify.After = OverlapDefault, 0, Expect{}, 0
-		s.Notify.On = slices.DeleteFunc(slices.Clone(s.Notify.On), func(n string) bool { return n == NoticeOverdue.String() })
+		s.Notify.Events = slices.DeleteFunc(slices.Clone(s.Notify.Events), func(n string) bool { return n == NoticeOverdue.String() })
 	}
 }

@@ -115,7 +115,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: -1,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2, RetryOn: []string{"3xx"}},
 		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}, Limit: "q", LimitKey: "r",
-		Notify: rouse.Notify{Target: "s", On: []string{"dead"}, Late: 13, After: 14, Every: 15, Format: "slack"}, OnSuccess: "t", OnFailure: "u"}
+		Notify: rouse.Notify{Target: "s", Events: []string{"dead"}, Late: 13, After: 14, Every: 15, Format: "slack"}, OnSuccess: "t", OnFailure: "u"}
 	use := rouse.LimitUse{Waiting: 1, InProgress: 2, Oldest: 3, Began: 4, More: true, Keys: []rouse.LimitKeyUse{{Key: "k", Waiting: 5, InProgress: 6, Oldest: 7}}}
 	limit := rouse.Limit{Namespace: "ns", Name: "n", Concurrency: 1, Rate: rouse.LimitRate{Count: 2, Per: time.Minute, Burst: 3}, PerKey: true, Order: rouse.OrderByDue, Paused: true,
 		Updated: at(4), Revision: 5, Reset: at(9)}

@@ -79,7 +79,7 @@ func newSpec(s *rouse.Spec) Spec {
 		o.Expect = new(Expect)
 		*o.Expect = newExpect(s)
 	}
-	if s := &s.Notify; len(s.Target) > 0 || len(s.On) > 0 || s.Late != 0 || s.After != 0 || s.Every != 0 || len(s.Format) > 0 {
+	if s := &s.Notify; len(s.Target) > 0 || len(s.Events) > 0 || s.Late != 0 || s.After != 0 || s.Every != 0 || len(s.Format) > 0 {
 		o.Notify = new(Notify)
 		*o.Notify = newNotify(s)
 	}
@@ -211,7 +211,7 @@ func (o *Expect) to(s *rouse.Expect, f *rouse.Invalid) {
 func newNotify(s *rouse.Notify) Notify {
 	o := Notify{
 		Target: s.Target,
-		On:     s.On,
+		Events: s.Events,
 		Late:   Duration(s.Late),
 		After:  s.After,
 		Every:  Duration(s.Every),
@@ -223,7 +223,7 @@ func newNotify(s *rouse.Notify) Notify {
 // to sets the fields of s, and adds to f what has no meaning.
 func (o *Notify) to(s *rouse.Notify, f *rouse.Invalid) {
 	s.Target = o.Target
-	s.On = o.On
+	s.Events = o.Events
 	s.Late = time.Duration(o.Late)
 	s.After = o.After
 	s.Every = time.Duration(o.Every)

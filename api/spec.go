@@ -85,7 +85,7 @@ type Spec struct {
 type Notify struct {
 	Target string `json:"target,omitzero" schema:"maxLength=2048"`
 	// the events; none: all that can happen, late only with the member late
-	On []string `json:"on,omitempty" schema:"maxItems=6,items.enum=overdue|recovered|dead|missed|late|paused"`
+	Events []string `json:"events,omitempty" schema:"maxItems=6,items.enum=overdue|recovered|dead|missed|late|paused"`
 	// of late: an occurrence began later than this after it was due
 	Late Duration `json:"late,omitzero"`
 	// of dead: from this number of dead letters in a row on

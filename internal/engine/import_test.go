@@ -66,7 +66,7 @@ func someSpec(t *rapid.T) rouse.Spec {
 		s.PauseAfter = rapid.Uint32Range(0, rouse.MaxPauseAfter).Draw(t, "pause after")
 	}
 	if rapid.Bool().Draw(t, "limited") {
-		s.Notify = rouse.Notify{Target: "x:y", On: []string{"dead", "late"}, Late: time.Second, Every: time.Minute, Format: "slack"}
+		s.Notify = rouse.Notify{Target: "x:y", Events: []string{"dead", "late"}, Late: time.Second, Every: time.Minute, Format: "slack"}
 		if s.Overlap != rouse.OverlapAllow && s.Recurring() {
 			s.Notify.After = 3
 		}

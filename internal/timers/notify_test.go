@@ -134,13 +134,13 @@ func TestNoticesOfFailures(t *testing.T) {
 		want   []string // after four failures and a success
 	}{
 		"all":        {rouse.Notify{}, rouse.Spec{}, []string{"dead", "dead", "dead", "dead", "recovered"}},
-		"dead":       {rouse.Notify{On: []string{"dead"}}, rouse.Spec{}, []string{"dead", "dead", "dead", "dead"}},
-		"recovered":  {rouse.Notify{On: []string{"dead", "recovered"}, After: 4}, rouse.Spec{}, []string{"dead", "recovered"}},
+		"dead":       {rouse.Notify{Events: []string{"dead"}}, rouse.Spec{}, []string{"dead", "dead", "dead", "dead"}},
+		"recovered":  {rouse.Notify{Events: []string{"dead", "recovered"}, After: 4}, rouse.Spec{}, []string{"dead", "recovered"}},
 		"after":      {rouse.Notify{After: 3}, rouse.Spec{}, []string{"dead", "dead", "recovered"}},
 		"never":      {rouse.Notify{After: 5}, rouse.Spec{}, nil},
-		"missed":     {rouse.Notify{On: []string{"missed", "late"}, Late: time.Minute}, rouse.Spec{}, nil},
+		"missed":     {rouse.Notify{Events: []string{"missed", "late"}, Late: time.Minute}, rouse.Spec{}, nil},
 		"paused":     {rouse.Notify{}, rouse.Spec{PauseAfter: 2}, []string{"dead", "dead", "paused"}},
-		"pause only": {rouse.Notify{On: []string{"paused"}}, rouse.Spec{PauseAfter: 4}, []string{"paused"}},
+		"pause only": {rouse.Notify{Events: []string{"paused"}}, rouse.Spec{PauseAfter: 4}, []string{"paused"}},
 		"overlap":    {rouse.Notify{}, rouse.Spec{Overlap: rouse.OverlapAllow}, []string{"dead", "dead", "dead", "dead"}},
 	} {
 		t.Run(name, func(t *testing.T) {

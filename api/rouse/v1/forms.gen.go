@@ -49,7 +49,7 @@ func newSpec(s *rouse.Spec) *Spec {
 	if s := &s.Expect; s.Every != 0 || s.Grace != 0 || len(s.Notify) > 0 {
 		o.Expect = newExpect(s)
 	}
-	if s := &s.Notify; len(s.Target) > 0 || len(s.On) > 0 || s.Late != 0 || s.After != 0 || s.Every != 0 || len(s.Format) > 0 {
+	if s := &s.Notify; len(s.Target) > 0 || len(s.Events) > 0 || s.Late != 0 || s.After != 0 || s.Every != 0 || len(s.Format) > 0 {
 		o.Notify = newNotify(s)
 	}
 	o.setOwnFields(s)
@@ -230,7 +230,7 @@ func (o *Expect) to(s *rouse.Expect, f *rouse.Invalid) {
 func newNotify(s *rouse.Notify) *Notify {
 	o := &Notify{
 		Target: s.Target,
-		On:     s.On,
+		Events: s.Events,
 		Late:   DurationToProto(s.Late),
 		After:  s.After,
 		Every:  DurationToProto(s.Every),
@@ -242,7 +242,7 @@ func newNotify(s *rouse.Notify) *Notify {
 // to sets the fields of s, and adds to f what has no meaning.
 func (o *Notify) to(s *rouse.Notify, f *rouse.Invalid) {
 	s.Target = o.Target
-	s.On = o.On
+	s.Events = o.Events
 	s.Late = readDuration(f, "notify.late", o.Late)
 	s.After = o.After
 	s.Every = readDuration(f, "notify.every", o.Every)

@@ -5924,7 +5924,7 @@ func (x *Spec) GetOnFailure() string {
 type Notify struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	On            []string               `protobuf:"bytes,2,rep,name=on,proto3" json:"on,omitempty"`         // overdue, recovered, dead, missed, late, paused; none: all that can happen
+	Events        []string               `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"` // overdue, recovered, dead, missed, late, paused; none: all that can happen
 	Late          *durationpb.Duration   `protobuf:"bytes,3,opt,name=late,proto3" json:"late,omitempty"`     // of late: an occurrence began later than this after it was due
 	After         uint32                 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`  // of dead: from this number of dead letters in a row on; 0 is 1
 	Every         *durationpb.Duration   `protobuf:"bytes,5,opt,name=every,proto3" json:"every,omitempty"`   // at most one notice in so long a time, with the number of events
@@ -5970,9 +5970,9 @@ func (x *Notify) GetTarget() string {
 	return ""
 }
 
-func (x *Notify) GetOn() []string {
+func (x *Notify) GetEvents() []string {
 	if x != nil {
-		return x.On
+		return x.Events
 	}
 	return nil
 }
@@ -14253,10 +14253,10 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"on_failure\x18\x1e \x01(\tR\tonFailure\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc6\x01\n" +
 	"\x06Notify\x12\x16\n" +
-	"\x06target\x18\x01 \x01(\tR\x06target\x12\x0e\n" +
-	"\x02on\x18\x02 \x03(\tR\x02on\x12-\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12\x16\n" +
+	"\x06events\x18\x02 \x03(\tR\x06events\x12-\n" +
 	"\x04late\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04late\x12\x14\n" +
 	"\x05after\x18\x04 \x01(\rR\x05after\x12/\n" +
 	"\x05every\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05every\x12\x16\n" +

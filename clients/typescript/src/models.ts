@@ -14,7 +14,7 @@ export type Cause =
   "unknown" | "delivered" | "rejected" | "attempts_exhausted" | "give_up" | "gone" | "deadline" | "paused" | "skipped_by_request" |
   "deleted" | "replaced" | "overlapped" | "server_down" | "store_unavailable" | "clock_moved" | "no_subscriber" | "circuit_open" |
   "broker_unavailable" | "rate_limited" | "backlog" | "deferred" | "created_late" | "invalid" | "overlap_limit" | "no_secret" | "poison" |
-  "limit" | "reported" | "not_reported";
+  "limit" | "reported" | "not_reported" | "notice";
 
 /** Firing and dead are of rows next to a timer: an occurrence on its way, and a dead letter. */
 export type State =
@@ -72,7 +72,7 @@ export interface Expect {
 export interface Notify {
   target?: string;
   /** The events; none: all that can happen, late only with the member late. */
-  on?: ("overdue" | "recovered" | "dead" | "missed" | "late" | "paused")[];
+  events?: ("overdue" | "recovered" | "dead" | "missed" | "late" | "paused")[];
   /** Of late: an occurrence began later than this after it was due. */
   late?: Duration;
   /** Of dead: from this number of dead letters in a row on. */

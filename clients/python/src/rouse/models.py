@@ -66,7 +66,7 @@ Cause = Literal[
     "unknown", "delivered", "rejected", "attempts_exhausted", "give_up", "gone", "deadline", "paused", "skipped_by_request",
     "deleted", "replaced", "overlapped", "server_down", "store_unavailable", "clock_moved", "no_subscriber", "circuit_open",
     "broker_unavailable", "rate_limited", "backlog", "deferred", "created_late", "invalid", "overlap_limit", "no_secret", "poison", "limit",
-    "reported", "not_reported",
+    "reported", "not_reported", "notice",
 ]
 State = Literal[
     "scheduled", "retrying", "accepted", "paused", "ended", "firing", "dead",
@@ -134,7 +134,7 @@ class Notify:
     """The target of notices about a timer, and the events that it is told of."""
 
     target: Optional[str] = None
-    on: Optional[list[Literal["overdue", "recovered", "dead", "missed", "late", "paused"]]] = None
+    events: Optional[list[Literal["overdue", "recovered", "dead", "missed", "late", "paused"]]] = None
     """The events; none: all that can happen, late only with the member late."""
     late: Optional[timedelta] = None
     """Of late: an occurrence began later than this after it was due."""

@@ -44,7 +44,7 @@ type SpecFlags struct {
 	ExpectNotify string        `help:"Target that is told when the timer is overdue, and when it has recovered; default that of --notify." placeholder:"URL" member:"expect.notify" show:"notify"`
 
 	Notify       string        `help:"Target that is told when the timer fails: of dead letters, missed occurrences and the like." placeholder:"URL" member:"notify.target" show:"notices"`
-	NotifyOn     []string      `help:"Events that it is told of: overdue, recovered, dead, missed, late, paused; default all." placeholder:"EVENT" member:"notify.on" show:"notices on"`
+	NotifyEvents []string      `help:"Events that it is told of: overdue, recovered, dead, missed, late, paused; default all." placeholder:"EVENT" member:"notify.events" show:"notices of"`
 	NotifyLate   time.Duration `help:"Occurrences that begin later than this are an event, too." placeholder:"DURATION" member:"notify.late" show:"notices of later than"`
 	NotifyAfter  uint32        `help:"Number of dead letters in a row from which on it is told of them; default 1." placeholder:"N" member:"notify.after" show:"notices after,%s dead letters in a row"`
 	NotifyEvery  time.Duration `help:"At most one notice in so long a time, with the number of events." placeholder:"DURATION" member:"notify.every" show:"notices every"`

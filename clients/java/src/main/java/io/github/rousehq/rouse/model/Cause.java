@@ -62,6 +62,8 @@ public enum Cause {
     REPORTED("reported"),
     /** not_reported. */
     NOT_REPORTED("not_reported"),
+    /** notice. */
+    NOTICE("notice"),
     /** A word of a later server, which this version does not know. */
     UNRECOGNIZED("unrecognized");
 

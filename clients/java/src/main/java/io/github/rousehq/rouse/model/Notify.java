@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
  * The target of notices about a timer, and the events that it is told of.
  *
  * @param target its target
- * @param on The events; none: all that can happen, late only with the member late.
+ * @param events The events; none: all that can happen, late only with the member late.
  * @param late Of late: an occurrence began later than this after it was due.
  * @param after Of dead: from this number of dead letters in a row on.
  * @param every At most one notice in so long a time, with the number of events.
@@ -19,14 +19,14 @@ import org.jspecify.annotations.Nullable;
  */
 public record Notify(
         @Nullable String target,
-        List<Notify.On> on,
+        List<Notify.Event> events,
         @Nullable Duration late,
         @Nullable Long after,
         @Nullable Duration every,
         Notify.@Nullable Format format) {
 
-    /** What on can be. */
-    public enum On {
+    /** What event can be. */
+    public enum Event {
         /** overdue. */
         OVERDUE("overdue"),
         /** recovered. */
@@ -44,7 +44,7 @@ public record Notify(
 
         private final String text;
 
-        On(String text) {
+        Event(String text) {
             this.text = text;
         }
 
@@ -80,6 +80,6 @@ public record Notify(
 
     /** Checks and copies the members. */
     public Notify {
-        on = Values.copy(on);
+        events = Values.copy(events);
     }
 }
