@@ -410,7 +410,7 @@ func (t *Timer) newRecord(occ Occurrence, e Ending, c Cause, o Outcome, sent, no
 	r := Record{Namespace: t.Key.Namespace, Name: t.Key.Name, Generation: t.Generation, Ending: e, Cause: c,
 		Manual: occ.Manual,
 		Due:    occ.Due, Attempts: occ.Attempt, Code: o.Code, Reason: cleanDetail(o), Began: began, Sent: sent, Ended: now,
-		Failures: t.Failures}
+		Failures: t.Failures, Answer: o.Answer.recordedAnswer(int(t.Spec.KeepAnswer))}
 	if e != EndFired { // those are many, and searches for a target are for failures
 		r.Target = t.Spec.Target
 	}

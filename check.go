@@ -218,6 +218,9 @@ func (s *Spec) checkPolicies(add func(field, value, wrong, cure string)) {
 	s.checkPauseAfter(add)
 	s.checkExpect(add)
 	s.checkNotify(add)
+	if s.KeepAnswer > MaxKeptAnswer {
+		add("keep_answer", fmt.Sprint(s.KeepAnswer), "is too large", fmt.Sprintf("use at most %d bytes", MaxKeptAnswer))
+	}
 	if _, err := ParseCriticality(uint64(s.Criticality)); err != nil {
 		add("criticality", fmt.Sprint(s.Criticality), criticalityFault, criticalityCure)
 	}

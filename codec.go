@@ -19,32 +19,36 @@ import (
 const bodyVersion = 2
 
 // recordVersion is the same for records.
-const recordVersion = 4
+const recordVersion = 5
 
-// plainRecord is the version of a record without a target: the form that earlier versions read, too.
-const plainRecord = 3
+// Versions of records that have less: the forms that earlier versions read, too.
+const (
+	plainRecord    = 3 // without a target and an answer
+	targetedRecord = 4 // without an answer
+)
 
 // The parts of a body that most timers do not have, each with its bit, written in this order behind the rest.
 const (
-	partWhen     = 1 << iota // fields that decide when, next to schedule and timezone
-	partCalendar             // Spec.Calendar
-	partRetry                // Retry.Factor and GiveUp
-	partPolicy               // Within, Overlap, Deadline, Priority, Keep
-	partProgress             // Until, Skips, Backlog, Began, Passed
-	partFailures             // Failures
-	partDetached             // Live, Asked, Cut
-	partCritical             // Criticality
-	partAnswer               // Answer
-	partWaits                // Waits
-	partCounts               // Fired, Dead, Missed
-	partPause                // PauseAfter, ConsecutiveDead, PauseCause
-	partTrace                // Trace
-	partExpect               // Spec.Expect, Succeeded, ExpectFrom, Overdue, Notice
-	partPauses               // PausedAt, Pauses
-	partRetryOn              // Webhook.RetryOn
-	partLimit                // Limit, LimitKey
-	partNotify               // Notify, OnSuccess, OnFailure, Notices
-	partAll      = 1<<iota - 1
+	partWhen       = 1 << iota // fields that decide when, next to schedule and timezone
+	partCalendar               // Spec.Calendar
+	partRetry                  // Retry.Factor and GiveUp
+	partPolicy                 // Within, Overlap, Deadline, Priority, Keep
+	partProgress               // Until, Skips, Backlog, Began, Passed
+	partFailures               // Failures
+	partDetached               // Live, Asked, Cut
+	partCritical               // Criticality
+	partAnswer                 // Answer
+	partWaits                  // Waits
+	partCounts                 // Fired, Dead, Missed
+	partPause                  // PauseAfter, ConsecutiveDead, PauseCause
+	partTrace                  // Trace
+	partExpect                 // Spec.Expect, Succeeded, ExpectFrom, Overdue, Notice
+	partPauses                 // PausedAt, Pauses
+	partRetryOn                // Webhook.RetryOn
+	partLimit                  // Limit, LimitKey
+	partNotify                 // Notify, OnSuccess, OnFailure, Notices
+	partKeepAnswer             // KeepAnswer
+	partAll        = 1<<iota - 1
 )
 
 // lostShift is where Lost begins in the first number of a body, behind the flags: earlier versions, which do
@@ -154,6 +158,7 @@ func (t *Timer) bodyParts() (parts uint64) {
 	has(partRetryOn, len(s.Webhook.RetryOn) > 0)
 	has(partLimit, s.Limit != "" || s.LimitKey != "")
 	has(partNotify, s.hasNotices() || t.Notices != NoticeState{})
+	has(partKeepAnswer, s.KeepAnswer != 0)
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
 }
@@ -295,11 +300,10 @@ func (t *Timer) appendParts(b []byte) []byte {
 		b = codec.AppendText(codec.AppendText(b, s.OnSuccess), s.OnFailure)
 		st := &t.Notices
 		b = binary.AppendUvarint(binary.AppendVarint(b, int64(st.Since)), uint64(st.Events))
-		if st.Alarmed {
-			b = append(b, 1)
-		} else {
-			b = append(b, 0)
-		}
+		b = appendFlag(b, st.Alarmed)
+	}
+	if parts&partKeepAnswer != 0 {
+		b = binary.AppendUvarint(b, uint64(s.KeepAnswer))
 	}
 	return b
 }
@@ -395,6 +399,9 @@ func (t *Timer) readParts(d *decoder) {
 		s.OnSuccess, s.OnFailure = d.Text(), d.Text()
 		t.Notices = NoticeState{Since: Instant(d.Varint()), Events: uint32(d.Uvarint()), Alarmed: d.Byte() != 0}
 	}
+	if parts&partKeepAnswer != 0 {
+		s.KeepAnswer = uint32(d.Uvarint())
+	}
 }
 
 func appendFailures(b []byte, list []Attempt) []byte {
@@ -468,17 +475,17 @@ func DecodeTimer(row *Row) (Timer, error) {
 
 // AppendRecord appends the record without namespace and name, which a store keeps in its key.
 func AppendRecord(b []byte, r *Record) []byte {
-	if r.Target == "" {
-		b = append(b, plainRecord)
-	} else {
+	switch a := r.Answer; {
+	case a != nil:
 		b = codec.AppendText(append(b, recordVersion), r.Target)
+		b = codec.AppendText(codec.AppendText(b, a.ContentType), a.Payload)
+		b = appendFlag(b, a.Cut)
+	case r.Target != "":
+		b = codec.AppendText(append(b, targetedRecord), r.Target)
+	default:
+		b = append(b, plainRecord)
 	}
-	b = append(b, byte(r.Ending))
-	if r.Manual {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
-	}
+	b = appendFlag(append(b, byte(r.Ending)), r.Manual)
 	b = binary.AppendUvarint(b, r.Generation)
 	for _, i := range [...]Instant{r.Due, r.LastDue, r.Sent, r.Ended} {
 		b = binary.AppendVarint(b, int64(i))
@@ -499,6 +506,13 @@ func AppendRecord(b []byte, r *Record) []byte {
 	return binary.AppendVarint(b, other)
 }
 
+func appendFlag(b []byte, set bool) []byte {
+	if set {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
 // DecodeRecord decodes a record that AppendRecord encoded; namespace and name are left empty.
 func DecodeRecord(b []byte) (Record, error) {
 	d := decoder{codec.Read(b)}
@@ -509,6 +523,9 @@ func DecodeRecord(b []byte) (Record, error) {
 	var r Record
 	if v > plainRecord {
 		r.Target = d.readProse()
+	}
+	if v > targetedRecord {
+		r.Answer = &Answer{ContentType: d.readProse(), Payload: d.Bytes(), Cut: d.Byte() != 0}
 	}
 	r.Ending, r.Manual, r.Generation = Ending(d.Byte()), d.Byte() != 0, d.Uvarint()
 	for _, p := range [...]*Instant{&r.Due, &r.LastDue, &r.Sent, &r.Ended} {

@@ -68,6 +68,7 @@ func drawTimer(t *rapid.T) Timer {
 		s.Notify = Notify{Target: "x:pager", Events: rapid.SliceOfN(rapid.StringN(1, 9, 20), 1, 3).Draw(t, "on"), Late: span("late"),
 			After: rapid.Uint32().Draw(t, "after"), Every: span("notify every"), Format: text("format")}
 		s.OnSuccess, s.OnFailure = text("on success"), text("on failure")
+		s.KeepAnswer = rapid.Uint32().Draw(t, "keep answer")
 		tm.Notices = NoticeState{Alarmed: rapid.Bool().Draw(t, "alarmed"), Since: inst("since"), Events: rapid.Uint32().Draw(t, "events")}
 		s.PauseAfter, tm.ConsecutiveDead = rapid.Uint32().Draw(t, "pause after"), rapid.Uint32().Draw(t, "consecutive dead")
 		tm.PauseCause = PauseCause(rapid.Uint8().Draw(t, "pause cause"))
@@ -167,8 +168,11 @@ func TestARecordComesBack(t *testing.T) {
 		if c == CauseOverlapped {
 			want.Other, want.OtherManual = t0, true
 		}
-		for version, target := range map[byte]string{plainRecord: "", recordVersion: "stream:x"} {
-			want.Target = target
+		for version, target := range map[byte]string{plainRecord: "", targetedRecord: "stream:x", recordVersion: "stream:x"} {
+			want.Target, want.Answer = target, nil
+			if version == recordVersion {
+				want.Answer = &Answer{ContentType: "text/plain", Payload: []byte("done"), Cut: true}
+			}
 			b := AppendRecord(nil, &want)
 			if got, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(got, want) || b[0] != version {
 				t.Errorf("got %+v of version %d, %v", got, b[0], err)

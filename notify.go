@@ -133,6 +133,9 @@ func (s *Spec) hasNotices() bool { return s.Notify.Target != "" || s.CallsBack()
 // CallsBack reports whether it has a callback, to OnSuccess or OnFailure, which has the answer of its target.
 func (s *Spec) CallsBack() bool { return s.OnSuccess != "" || s.OnFailure != "" }
 
+// UsesAnswers reports whether the answers of its target go to a callback or on record.
+func (s *Spec) UsesAnswers() bool { return s.CallsBack() || s.KeepAnswer > 0 }
+
 // TargetOf returns the target of a notice; empty if it has none.
 func (s *Spec) TargetOf(n Notice) string {
 	switch {

@@ -1,6 +1,7 @@
 package rouse
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"time"
@@ -45,7 +46,8 @@ type Outcome struct {
 	Detail    string // the error, or the head of the answer; stored up to MaxDetail bytes
 
 	// Answer is the target's answer, where a kind of target has answers that a client can fetch. Of the last
-	// occurrence of a timer that is kept (Spec.Keep) it is kept with it; else it is not stored.
+	// occurrence of a timer that is kept (Spec.Keep) it is kept with it, and of each occurrence with its
+	// record if Spec.KeepAnswer is set; else it is not stored.
 	Answer *Answer
 }
 
@@ -66,6 +68,7 @@ func Answered(code int, detail string) string {
 type Answer struct {
 	ContentType string // empty if it was not given
 	Payload     []byte // at most MaxPayload bytes
+	Cut         bool   // of a Record: Payload is the beginning of a longer answer
 }
 
 // cleanAnswer returns the answer with a printable content type; a target may send anything.
@@ -74,6 +77,21 @@ func (a *Answer) cleanAnswer() *Answer {
 		return a
 	}
 	return &Answer{ContentType: CleanText(a.ContentType, MaxContentType), Payload: a.Payload}
+}
+
+// MaxKeptAnswer is the largest Spec.KeepAnswer, in bytes. Lists of records have the answers, too.
+const MaxKeptAnswer = 16 << 10
+
+// recordedAnswer returns the answer as a record has it, at most n bytes; nil if that is nothing.
+func (a *Answer) recordedAnswer(n int) *Answer {
+	if n == 0 || a == nil || len(a.Payload) == 0 {
+		return nil
+	}
+	clean := *a.cleanAnswer()
+	if len(clean.Payload) > n {
+		clean.Payload, clean.Cut = bytes.Clone(clean.Payload[:n]), true // the rest is not kept in memory
+	}
+	return &clean
 }
 
 // MaxDetail bounds the text of an outcome that is kept, in bytes.

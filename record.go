@@ -50,6 +50,9 @@ type Record struct {
 	Ended      Instant   // store's clock at the settle
 	Failures   []Attempt // attempts that failed before the last one, oldest first, at most MaxFailures
 
+	// Answer is that of the target to the last attempt, up to Spec.KeepAnswer bytes; nil if none is kept.
+	Answer *Answer
+
 	// Other is the due time of the occurrence that CauseOverlapped is about: the one in progress when this
 	// one was due or, of several that followed one another, the last one that this one waited for.
 	// OtherManual is set if it was a run. Otherwise 0.

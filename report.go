@@ -83,8 +83,10 @@ func (t *Timer) TakeReport(r CheckReport, now Instant, s Schedule) (Step, error)
 	to := *t
 	at := max(now, t.Updated+1) // as a run does: no other report has this time
 	to.Updated = at
+	o := Outcome{Detail: strings.TrimSpace(r.Log)}
 	if r.Log != "" {
 		to.Answer = &Answer{ContentType: "text/plain; charset=utf-8", Payload: []byte(r.Log)}
+		o.Answer = to.Answer
 	} else if r.Status != ReportStart {
 		to.Answer = nil
 	}
@@ -92,7 +94,7 @@ func (t *Timer) TakeReport(r CheckReport, now Instant, s Schedule) (Step, error)
 		to.Began = at
 		return Step{To: &to}, nil
 	}
-	occ, o := Occurrence{Due: cmp.Or(t.Began, at), Manual: true, Attempt: 1}, Outcome{Detail: strings.TrimSpace(r.Log)}
+	occ := Occurrence{Due: cmp.Or(t.Began, at), Manual: true, Attempt: 1}
 	to.Began = 0
 	to.Ended++
 	if r.Status == ReportFail {

@@ -51,6 +51,10 @@ type Spec struct {
 	OnSuccess string // a target that gets the answer to each occurrence that fires
 	OnFailure string // a target that gets the last answer to each occurrence that becomes a dead letter
 
+	// KeepAnswer is how many bytes of the last answer to an occurrence its record has, at most MaxKeptAnswer;
+	// 0 is none.
+	KeepAnswer uint32
+
 	// Criticality decides which timers a store serves first when it must choose, from 0 (the default) to
 	// MaxCriticality. It has no effect in normal operation: a store that lost its due index finds higher ones
 	// first, and can be limited to timers of at least some criticality until the index is back.

@@ -115,18 +115,18 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: -1,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2, RetryOn: []string{"3xx"}},
 		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}, Limit: "q", LimitKey: "r",
-		Notify: rouse.Notify{Target: "s", Events: []string{"dead"}, Late: 13, After: 14, Every: 15, Format: "slack"}, OnSuccess: "t", OnFailure: "u"}
+		Notify: rouse.Notify{Target: "s", Events: []string{"dead"}, Late: 13, After: 14, Every: 15, Format: "slack"}, OnSuccess: "t", OnFailure: "u", KeepAnswer: 16}
 	use := rouse.LimitUse{Waiting: 1, InProgress: 2, Oldest: 3, Began: 4, More: true, Keys: []rouse.LimitKeyUse{{Key: "k", Waiting: 5, InProgress: 6, Oldest: 7}}}
 	limit := rouse.Limit{Namespace: "ns", Name: "n", Concurrency: 1, Rate: rouse.LimitRate{Count: 2, Per: time.Minute, Burst: 3}, PerKey: true, Order: rouse.OrderByDue, Paused: true,
 		Updated: at(4), Revision: 5, Reset: at(9)}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: at(3), Created: at(4),
 		Updated: at(5), Anchor: at(6), Visible: at(7), Due: at(8), Runs: []rouse.Instant{at(9)}, Skips: 10, Attempts: 11, Manual: true, Began: at(12),
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: at(15), To: at(16)}},
-		Fired: 17, Dead: 18, Missed: 19, PausedAt: at(20), Pauses: []rouse.Span{{From: at(20), To: at(21)}}, Backlog: rouse.Span{From: at(21), To: at(22)}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
+		Fired: 17, Dead: 18, Missed: 19, PausedAt: at(20), Pauses: []rouse.Span{{From: at(20), To: at(21)}}, Backlog: rouse.Span{From: at(21), To: at(22)}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a"), Cut: true},
 		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true, Succeeded: at(23), ExpectFrom: at(24), Overdue: at(25), Notice: rouse.NoticeRecovered,
 		Notices: rouse.NoticeState{Alarmed: true, Since: at(26), Events: 27}}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: at(1), OtherManual: true, Manual: true, Due: at(2), LastDue: at(3), Count: 4, Attempts: 5,
-		Code: 6, Reason: "r", Target: "x:", Began: at(7), Sent: at(8), Ended: at(9), Failures: failures}
+		Code: 6, Reason: "r", Target: "x:", Began: at(7), Sent: at(8), Ended: at(9), Failures: failures, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a"), Cut: true}}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: at(2)}
 	ours, coming := TimerOf(&timer), rouse.Coming{Due: at(1), At: at(2), Mark: "m"}
 	for _, c := range []struct {

@@ -24,6 +24,9 @@ type Record struct {
 	Ended    Time   `json:"ended,omitzero"`
 
 	Failures []Attempt `json:"failures,omitempty"` // attempts before the last one, the latest eight
+	// of a timer with keep_answer: that to the last attempt. Records that are followed, and lists of
+	// outcomes, have none
+	Answer *Answer `json:"answer,omitzero"`
 
 	// of cause overlapped: when the occurrence was due that was in progress
 	OtherDue    Time   `json:"other_due,omitzero"`
@@ -67,7 +70,7 @@ func RecordOf(r *rouse.Record) Record {
 		Cause:  r.Cause.String(), OtherDue: TimeOf(r.Other), OtherManual: r.OtherManual, OtherFireID: r.OtherID(),
 		Manual: r.Manual, Due: TimeOf(r.Due), LastDue: TimeOf(r.LastDue), Count: r.Count, Attempts: r.Attempts, Code: r.Code,
 		Reason: r.Reason, Target: r.Target, Began: TimeOf(r.Began), Sent: TimeOf(r.Sent), Ended: TimeOf(r.Ended),
-		Failures: attemptsOf(r.Failures)}
+		Failures: attemptsOf(r.Failures), Answer: answerOf(r.Answer)}
 }
 
 // RecordsOf returns the JSON form of records.

@@ -79,6 +79,8 @@ type Spec struct {
 	OnSuccess string `json:"on_success,omitzero" schema:"maxLength=2048"`
 	// a target that gets the last answer to each occurrence that becomes a dead letter
 	OnFailure string `json:"on_failure,omitzero" schema:"maxLength=2048"`
+	// how many bytes of the last answer to an occurrence its record has; 0 is none
+	KeepAnswer uint32 `json:"keep_answer,omitzero" schema:"maximum=16384"`
 }
 
 // Notify is the target of notices about a timer, and the events that it is told of.

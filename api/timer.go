@@ -99,6 +99,14 @@ type Span struct {
 type Answer struct {
 	ContentType   string `json:"content_type,omitzero"`
 	PayloadBase64 []byte `json:"payload_base64,omitzero"`
+	Cut           bool   `json:"cut,omitzero"` // of a record: the payload is the beginning of a longer answer
+}
+
+func answerOf(a *rouse.Answer) *Answer {
+	if a == nil {
+		return nil
+	}
+	return &Answer{ContentType: a.ContentType, PayloadBase64: a.Payload, Cut: a.Cut}
 }
 
 // TimerOf returns the JSON form of a timer, or of a row next to one.
@@ -115,7 +123,7 @@ func TimerOf(t *rouse.Timer) Timer {
 		FireID:          t.Key.Fire,
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
 		Succeeded: TimeOf(t.Succeeded), ExpectFrom: TimeOf(t.ExpectFrom), Overdue: TimeOf(t.Overdue),
-		Notice: t.Notice.String()}
+		Notice: t.Notice.String(), Answer: answerOf(t.Answer)}
 	if st := t.Notices; st != (rouse.NoticeState{}) {
 		o.Notices = &NoticeState{Alarmed: st.Alarmed, Since: TimeOf(st.Since), Events: st.Events}
 	}
@@ -124,9 +132,6 @@ func TimerOf(t *rouse.Timer) Timer {
 	}
 	if t.Backlog != (rouse.Span{}) {
 		o.Backlog = &Span{TimeOf(t.Backlog.From), TimeOf(t.Backlog.To)}
-	}
-	if a := t.Answer; a != nil {
-		o.Answer = &Answer{a.ContentType, a.Payload}
 	}
 	if t.Paused || t.PauseCause != 0 {
 		o.PauseCause = t.PauseCause.String()
@@ -193,7 +198,7 @@ func (o *Timer) Parse() (rouse.Timer, error) {
 		t.Backlog = rouse.Span{From: b.From.Instant(), To: b.To.Instant()}
 	}
 	if a := o.Answer; a != nil {
-		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.PayloadBase64}
+		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.PayloadBase64, Cut: a.Cut}
 	}
 	if t.PauseCause, err = rouse.ParsePauseCause(o.PauseCause); err != nil {
 		return rouse.Timer{}, err

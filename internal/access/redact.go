@@ -47,7 +47,7 @@ func (c *Control) RedactRecord(ctx context.Context, r *rouse.Record, target stri
 }
 
 func redactRecord(r *rouse.Record) {
-	r.Reason = ""
+	r.Reason, r.Answer = "", nil
 	r.Failures = withoutDetails(r.Failures)
 }
 

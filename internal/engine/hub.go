@@ -35,7 +35,9 @@ func (h *hub) publishRecords(records []rouse.Record) {
 			case !f.wanted(&records[i]):
 				continue
 			case len(f.list) < followerQueue:
-				f.list = append(f.list, records[i])
+				r := records[i]
+				r.Answer = nil // a queue of them would be large; the history has it
+				f.list = append(f.list, r)
 			default:
 				f.dropped++
 			}
@@ -54,11 +56,11 @@ func (h *hub) closeFollowers() {
 	}
 }
 
-// Follow calls f with the wanted records as occurrences end, until ctx or the engine ends or f returns an
-// error. dropped is the number of those that were lost before this call because f was too slow: neither their
-// number nor their place in the queue depends on records that are not wanted. wanted may be called by several
-// goroutines, and must not block, as commits wait for it. Follow calls begin, unless that is nil, when no
-// record is missed any more; an error of it ends all.
+// Follow calls f with the wanted records, without answers, as occurrences end, until ctx or the engine ends
+// or f returns an error. dropped is the number of those that were lost before this call because f was too
+// slow: neither their number nor their place in the queue depends on records that are not wanted. wanted may
+// be called by several goroutines, and must not block, as commits wait for it. Follow calls begin, unless
+// that is nil, when no record is missed any more; an error of it ends all.
 func (e *Engine) Follow(ctx context.Context, wanted func(r *rouse.Record) bool, begin func() error,
 	f func(records []rouse.Record, dropped uint64) error) error {
 	return e.commits.hub.serveFollower(ctx, wanted, begin, f)

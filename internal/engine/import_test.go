@@ -70,7 +70,7 @@ func someSpec(t *rapid.T) rouse.Spec {
 		if s.Overlap != rouse.OverlapAllow && s.Recurring() {
 			s.Notify.After = 3
 		}
-		s.OnSuccess, s.OnFailure = "x:y", "x:z"
+		s.OnSuccess, s.OnFailure, s.KeepAnswer = "x:y", "x:z", 100
 		s.Limit, s.LimitKey = "payments", rapid.SampledFrom([]string{"", "customer-17"}).Draw(t, "limit key")
 	}
 	return s
@@ -219,11 +219,12 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 	missing := map[string]bool{}
 	all := rouse.Timer{}
 	fill(reflect.ValueOf(&all).Elem())
-	all.Bucket = 0       // derived from the name
-	all.Cut = 0          // of rows that no list has
-	all.Lost = 0         // its receivers are others there
-	all.Trace = nil      // of the call that made it, and an import is another one
-	all.Redacted = false // of what a caller may not see: no store has it, and an import refuses it
+	all.Bucket = 0         // derived from the name
+	all.Cut = 0            // of rows that no list has
+	all.Answer.Cut = false // of records
+	all.Lost = 0           // its receivers are others there
+	all.Trace = nil        // of the call that made it, and an import is another one
+	all.Redacted = false   // of what a caller may not see: no store has it, and an import refuses it
 	fieldsOf(reflect.ValueOf(all), "", missing)
 	for field := range missing {
 		if !drawn[field] {

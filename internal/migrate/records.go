@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/rousehq/rouse"
@@ -178,7 +179,7 @@ func (c *copying) flushRecords(ctx context.Context, n *NamespaceReport) error {
 }
 
 func sameRecord(a, b rouse.Record) bool {
-	if !slices.Equal(a.Failures, b.Failures) {
+	if !slices.Equal(a.Failures, b.Failures) || !reflect.DeepEqual(a.Answer, b.Answer) {
 		return false
 	}
 	a.Failures, b.Failures = nil, nil

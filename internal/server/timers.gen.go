@@ -289,6 +289,9 @@ func recordToJSON(p *rousev1.Record) api.Record {
 	for _, one := range p.GetFailures() {
 		out.Failures = append(out.Failures, attemptToJSON(one))
 	}
+	if one := p.GetAnswer(); one != nil {
+		out.Answer = new(answerToJSON(one))
+	}
 	return out
 }
 
@@ -298,6 +301,15 @@ func attemptToJSON(p *rousev1.Attempt) api.Attempt {
 		Took:   api.Duration(p.GetTookMs()) * api.Duration(time.Millisecond),
 		Code:   int(p.GetCode()),
 		Detail: p.GetDetail(),
+	}
+	return out
+}
+
+func answerToJSON(p *rousev1.KeptAnswer) api.Answer {
+	out := api.Answer{
+		ContentType:   p.GetContentType(),
+		PayloadBase64: p.GetPayload(),
+		Cut:           p.GetCut(),
 	}
 	return out
 }

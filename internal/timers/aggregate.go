@@ -166,7 +166,7 @@ func (h histogram) quantileValue(n int64, percent int64) time.Duration {
 	return 0
 }
 
-// Outcomes returns the last records of each of some timers, at most limit.
+// Outcomes returns the last records of each of some timers, at most limit, without answers.
 func (ts *Timers) Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]rouse.Outcomes, error) {
 	if len(keys) > rouse.MaxOutcomeNames {
 		return nil, rouse.Refuse("names", strconv.Itoa(len(keys)), "are too many",
@@ -195,6 +195,7 @@ func (ts *Timers) Outcomes(ctx context.Context, keys []rouse.Key, limit int) ([]
 		q := rouse.RecordQuery{Namespace: key.Namespace, Name: key.Name, Limit: limit}
 		_, err := ts.eachRecord(ctx, q, MaxRecordsSearched, limit, false,
 			func(r *rouse.Record, _ rouse.RecordCursor, _ string) bool {
+				r.Answer = nil // of up to 3,000 records
 				o.Records = append(o.Records, *r)
 				return len(o.Records) < limit
 			})

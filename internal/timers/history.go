@@ -31,18 +31,33 @@ func (ts *Timers) Records(ctx context.Context, q rouse.RecordQuery) (page rouse.
 	if err := cmp.Or(q.Check(), ts.mayRead(ctx, q.Namespace)); err != nil {
 		return page, err
 	}
+	full, size := false, 0
 	stopped, err := ts.eachRecord(ctx, q, bounds.records, q.Limit, false,
 		func(r *rouse.Record, at rouse.RecordCursor, _ string) bool {
 			page.Records, page.At = append(page.Records, *r), append(page.At, at)
-			return len(page.Records) < q.Limit
+			size += recordSize(r)
+			full = len(page.Records) >= q.Limit || size >= pageBytes
+			return !full
 		})
 	if err != nil {
 		return rouse.RecordPage{}, err
 	}
-	if page.Next = stopped.next; len(page.Records) < q.Limit && page.Next != nil {
+	if page.Next = stopped.next; !full && page.Next != nil {
 		page.Searched = stopped.seen
 	}
 	return page, nil
+}
+
+// recordSize returns about how many bytes a record has on the wire, and in memory.
+func recordSize(r *rouse.Record) int {
+	n := 256 + len(r.Name) + len(r.Reason) + len(r.Target)
+	for _, a := range r.Failures {
+		n += len(a.Detail) + 32
+	}
+	if r.Answer != nil {
+		n += len(r.Answer.ContentType) + len(r.Answer.Payload)
+	}
+	return n
 }
 
 // mayRead refuses a call that reads a namespace of which the caller has nothing, or whose rate of reads is
@@ -190,9 +205,10 @@ func (p *past) readOldestFirst(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(some) > bounds.window && !w.shrinkWindow() {
+		full := len(some) > bounds.window || m.size > bounds.recordBytes && len(some) > 1
+		if full && !w.shrinkWindow() {
 			return fmt.Errorf("%d records have one place: %w", len(some), rouse.ErrCorrupt)
-		} else if len(some) > bounds.window {
+		} else if full {
 			continue
 		}
 		slices.Reverse(some)

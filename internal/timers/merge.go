@@ -11,6 +11,7 @@ type merge struct {
 	store rouse.Store
 	of    []*reading
 	from  rouse.RecordCursor
+	size  int // of the records that the last call returned, in bytes
 }
 
 // reading is the history of one namespace, as far as it was read.
@@ -33,9 +34,9 @@ func (p *past) newMerge(from, until rouse.RecordCursor) *merge {
 	return m
 }
 
-// takeNewest returns the next records, at most n.
+// takeNewest returns the next records: n, or fewer at the end or if they have more than bounds.recordBytes.
 func (m *merge) takeNewest(ctx context.Context, n int) (out []placed, err error) {
-	for len(out) < n {
+	for m.size = 0; len(out) < n && m.size <= bounds.recordBytes; {
 		var newest *reading
 		for i := 0; i < len(m.of); i++ {
 			r := m.of[i]
@@ -56,6 +57,7 @@ func (m *merge) takeNewest(ctx context.Context, n int) (out []placed, err error)
 			return out, nil
 		}
 		out = append(out, newest.known[0])
+		m.size += recordSize(&newest.known[0].Record)
 		newest.known = newest.known[1:]
 	}
 	return out, nil

@@ -250,6 +250,70 @@ func TestNoticesOfMissedAndLateOccurrences(t *testing.T) {
 	})
 }
 
+// TestAnswersOnRecord: the record of an occurrence has the beginning of the last answer to it if its timer
+// asks for that, with a content type that can be shown, and followers do not get it.
+func TestAnswersOnRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &pager{}
+		ts := running(t, mem.New(), sink, Options{})
+		follow, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		followed := 0
+		go func() {
+			ended <- ts.Engine.Follow(follow, func(*rouse.Record) bool { return true }, nil, func(records []rouse.Record, _ uint64) error {
+				for i := range records {
+					if followed++; records[i].Answer != nil {
+						t.Errorf("a follower gets %+v", records[i])
+					}
+				}
+				return nil
+			})
+		}()
+		answer := &rouse.Answer{ContentType: "text/\x00plain", Payload: []byte("done well")}
+		for _, c := range []struct {
+			name string
+			keep uint32
+			o    rouse.Outcome
+			want string
+		}{
+			{"none", 0, rouse.Outcome{Verdict: rouse.Done, Answer: answer}, ""},
+			{"whole", 9, rouse.Outcome{Verdict: rouse.Done, Answer: answer}, "done well false"},
+			{"cut", 8, rouse.Outcome{Verdict: rouse.Done, Answer: answer}, "done wel true"},
+			{"failed", 100, rouse.Outcome{Verdict: rouse.Failed, Answer: answer}, "done well false"},
+			{"rejected", 100, rouse.Outcome{Verdict: rouse.Rejected, Answer: answer}, "done well false"},
+			{"empty", 100, rouse.Outcome{Verdict: rouse.Done, Answer: &rouse.Answer{}}, ""},
+			{"nothing", 100, rouse.Outcome{Verdict: rouse.Done}, ""},
+		} {
+			sink.answerWith("x:work", c.o)
+			made(t, ts, c.name, rouse.Spec{Schedule: "@after 1m", Target: "x:work", KeepAnswer: c.keep, Retry: rouse.Retry{Attempts: 2}})
+			time.Sleep(3 * time.Minute)
+			page, err := ts.Records(t.Context(), rouse.RecordQuery{Namespace: "n", Name: c.name, Limit: 5})
+			if err != nil || len(page.Records) != 1 {
+				t.Fatalf("%s: %+v, %v", c.name, page.Records, err)
+			}
+			got := ""
+			if a := page.Records[0].Answer; a != nil {
+				got = fmt.Sprint(string(a.Payload), " ", a.Cut)
+				if strings.Contains(a.ContentType, "\x00") || cap(a.Payload) > len(a.Payload)+7 {
+					t.Errorf("%s: %q, %d bytes in memory", c.name, a.ContentType, cap(a.Payload))
+				}
+			}
+			if got != c.want {
+				t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			}
+		}
+		stop()
+		<-ended
+		if followed != 7 {
+			t.Errorf("followed %d records", followed)
+		}
+		tm := rouse.Timer{Spec: rouse.Spec{KeepAnswer: rouse.MaxKeptAnswer + 1}}
+		if err := tm.Spec.Check(); !strings.Contains(fmt.Sprint(err), "keep_answer") {
+			t.Error(err)
+		}
+	})
+}
+
 // TestCallbacks: the targets of callbacks get each occurrence that has ended, also of rows next to the timer,
 // with its fire id and the answer to it.
 func TestCallbacks(t *testing.T) {

@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -279,6 +280,56 @@ func TestRecordsAreThoseOfAModel(t *testing.T) {
 	})
 }
 
+// TestPagesOfRecordsAreBoundedInBytes: answers on records make pages shorter, newest first and oldest first,
+// and none is left out; nothing is told of a search.
+func TestPagesOfRecordsAreBoundedInBytes(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, ts *Timers) {
+		bounds.records, bounds.recordBytes = MaxRecordsSearched, 10*rouse.MaxKeptAnswer
+		t.Cleanup(func() { bounds.recordBytes = searchBytes })
+		const total = pageBytes/rouse.MaxKeptAnswer + 40
+		key := rouse.Key{Namespace: "a", Name: "x"}
+		for n := range total {
+			r := rouse.Record{Namespace: "a", Name: "x", Generation: 1, Ending: rouse.EndFired, Ended: day + rouse.Instant(n/3), Attempts: uint32(n),
+				Answer: &rouse.Answer{ContentType: "text/plain", Payload: bytes.Repeat([]byte{byte(n)}, rouse.MaxKeptAnswer), Cut: n%2 == 0}}
+			if _, err := ts.store.Apply(t.Context(), []rouse.Change{{Key: key, If: rouse.AnyRevision, Keep: true, Log: []rouse.Record{r}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, oldest := range []bool{false, true} {
+			q, seen, pages := rouse.RecordQuery{Namespace: "a", Limit: 1000, Oldest: oldest}, map[uint32]bool{}, 0
+			for more := true; more; pages++ {
+				page, err := ts.Records(t.Context(), q)
+				if err != nil || page.Searched != 0 {
+					t.Fatalf("searched %d, %v", page.Searched, err)
+				}
+				size := 0
+				for _, r := range page.Records {
+					a := r.Answer
+					if len(a.Payload) != rouse.MaxKeptAnswer || a.Payload[9] != byte(r.Attempts) || a.Cut != (r.Attempts%2 == 0) || a.ContentType != "text/plain" {
+						t.Fatalf("%d has %q… of %d bytes, %v", r.Attempts, a.Payload[:1], len(a.Payload), a.Cut)
+					}
+					seen[r.Attempts] = true
+					size += len(a.Payload)
+				}
+				if size > pageBytes+rouse.MaxKeptAnswer {
+					t.Errorf("a page has %d bytes", size)
+				}
+				if more = page.Next != nil; more && oldest {
+					q.From = *page.Next
+				} else if more {
+					q.Until = *page.Next
+				}
+			}
+			if len(seen) != total || pages < 2 {
+				t.Errorf("%d records on %d pages, want %d", len(seen), pages, total)
+			}
+		}
+		if list, err := ts.Outcomes(t.Context(), []rouse.Key{key}, 5); err != nil || len(list[0].Records) != 5 || list[0].Records[0].Answer != nil {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
 // history reads records to their end, and returns their reasons.
 func history(t *testing.T, ts *Timers, q rouse.RecordQuery) (reasons []string) {
 	t.Helper()
@@ -316,7 +367,7 @@ func TestSearchesFindWhatTheCallerSees(t *testing.T) {
 		tm := numbered(rand.New(rand.NewPCG(1, 1)), n)
 		write(t, store, &tm)
 		log := rouse.Record{Namespace: tm.Key.Namespace, Name: tm.Key.Name, Ending: rouse.EndDead, Ended: day, Reason: "secret answer", Target: tm.Spec.Target,
-			Failures: []rouse.Attempt{{Detail: "secret detail"}}}
+			Failures: []rouse.Attempt{{Detail: "secret detail"}}, Answer: &rouse.Answer{Payload: []byte("secret")}}
 		if _, err := store.Apply(t.Context(), []rouse.Change{{Key: rouse.Key{Namespace: tm.Key.Namespace, Name: tm.Key.Name}, If: rouse.AnyRevision, Keep: true, Log: []rouse.Record{log}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -352,6 +403,10 @@ func TestSearchesFindWhatTheCallerSees(t *testing.T) {
 		{"the admin of b", as("admin", one), "", 8, 8}, {"the admin of b", as("admin", one), "secret", 0, 8},
 		{"the admin of a part of b", as("admin", part), "", 8, 7}, // of a dead letter the timer is gone
 	} {
+		page, err := ts.Records(c.ctx, rouse.RecordQuery{Namespace: "b", Limit: 1})
+		if err != nil || (page.Records[0].Answer == nil) != strings.Contains(c.who, "reader") {
+			t.Errorf("%s reads %+v, %v", c.who, page.Records, err)
+		}
 		if timers, records := count(c.ctx, c.text); timers != c.timers || records != c.records {
 			t.Errorf("%s searches for %q: %d timers and %d records, want %d and %d", c.who, c.text, timers, records, c.timers, c.records)
 		}

@@ -98,7 +98,9 @@ func TestAReportOfACheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &sentNothing{t: t}
 		ts := running(t, mem.New(), sink, Options{})
-		r := reporter{ts, t, made(t, ts, "backup", watched).Key}
+		answered := watched
+		answered.KeepAnswer = 6
+		r := reporter{ts, t, made(t, ts, "backup", answered).Key}
 		first := r.get()
 		if first.Visible != rouse.Never || first.Due != first.Created.Add(time.Hour) {
 			t.Fatalf("visible %v, due %v", first.Visible, first.Due)
@@ -117,7 +119,7 @@ func TestAReportOfACheck(t *testing.T) {
 		}
 		list := r.wantEndings("fired reported")
 		if rec := list[0]; rec.Ended.Sub(rec.Began) != 5*time.Minute || rec.Due != rec.Began || !rec.Manual ||
-			rec.Reason != "copied 3 files\nbye" || rec.Attempts != 1 {
+			rec.Reason != "copied 3 files\nbye" || rec.Attempts != 1 || string(rec.Answer.Payload) != "copied" || !rec.Answer.Cut {
 			t.Errorf("record %+v", rec)
 		}
 

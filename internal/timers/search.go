@@ -47,7 +47,8 @@ var bounds = struct {
 	window            int
 	searched, records int64
 	forecast, steps   int
-}{maxWindow, MaxSearched, MaxRecordsSearched, MaxForecast, maxSimulatedSteps}
+	recordBytes       int // of the records that are read at a time
+}{maxWindow, MaxSearched, MaxRecordsSearched, MaxForecast, maxSimulatedSteps, searchBytes}
 
 // Search returns a page of the timers that match, in the order that the query asks for.
 func (ts *Timers) Search(ctx context.Context, q rouse.Query) (Listed, error) {

@@ -22,7 +22,7 @@ type answer struct {
 	body       *wishes  // of a body that contains "rouse"; nil otherwise
 	garbled    bool     // the body contains "rouse" and cannot be parsed
 	secrets    []string // of the request
-	keeps      bool     // a callback of a fire takes all that is read of the body
+	keeps      bool     // a callback or a record of a fire takes all that is read of the body
 	kept       rouse.Answer
 }
 
@@ -77,7 +77,7 @@ func readUpTo(r io.Reader, keep, limit int) (kept []byte, total int, ended bool)
 // fireOutcome returns the outcome of a fire of the spec.
 func (a *answer) fireOutcome(spec *rouse.Spec, now time.Time) rouse.Outcome {
 	o := a.plainOutcome(spec, now)
-	if a.keeps && spec.CallsBack() {
+	if a.keeps && spec.UsesAnswers() {
 		o.Answer = &a.kept
 	}
 	return o

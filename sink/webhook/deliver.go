@@ -101,7 +101,7 @@ func (s *Sink) exchangeRequest(ctx context.Context, fires []rouse.Fire, r *reque
 	timeout := fires[0].Spec.Retry.Effective().Timeout
 	deadline := time.Now().Add(timeout)
 	a := &answer{secrets: r.used,
-		keeps: slices.ContainsFunc(fires, func(f rouse.Fire) bool { return f.Spec.CallsBack() })}
+		keeps: slices.ContainsFunc(fires, func(f rouse.Fire) bool { return f.Spec.UsesAnswers() })}
 	reached, err := s.sendWithReuse(ctx, r, deadline, min(timeout, bodyTime), a)
 	if err == nil {
 		return a, rouse.Outcome{}

@@ -349,7 +349,7 @@ func (d *doors) pairFields(message protoreflect.MessageDescriptor, form string) 
 		var found protoreflect.FieldDescriptor
 		for i := range message.Fields().Len() {
 			of := message.Fields().Get(i)
-			if of.Name() == name || of.Name() == name+"_ms" || f.embedded && of.Message() != nil {
+			if of.Name() == name || of.Name() == name+"_ms" || of.Name()+"_base64" == name || f.embedded && of.Message() != nil {
 				found = of
 				break
 			}

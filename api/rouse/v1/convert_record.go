@@ -13,7 +13,7 @@ func RecordToProto(r *rouse.Record) *Record {
 		Cause:  r.Cause.String(), OtherDueMs: int64(r.Other), OtherManual: r.OtherManual, OtherFireId: r.OtherID(),
 		Manual: r.Manual, DueMs: int64(r.Due), LastDueMs: int64(r.LastDue), Count: r.Count, Attempts: r.Attempts,
 		Code: int32(r.Code), Reason: r.Reason, BeganMs: int64(r.Began), SentMs: int64(r.Sent), EndedMs: int64(r.Ended),
-		Target: r.Target, Failures: attemptsToProto(r.Failures)}
+		Target: r.Target, Failures: attemptsToProto(r.Failures), Answer: answerToProto(r.Answer)}
 }
 
 // RecordFromProto reads a record. Its fire ids are not read: they follow from the rest.
@@ -32,7 +32,21 @@ func RecordFromProto(p *Record) (rouse.Record, error) {
 		Due: rouse.Instant(p.DueMs), LastDue: rouse.Instant(p.LastDueMs), Count: p.Count, Attempts: p.Attempts,
 		Code: int(p.Code), Reason: p.Reason, Began: rouse.Instant(p.BeganMs), Sent: rouse.Instant(p.SentMs),
 		Ended:  rouse.Instant(p.EndedMs),
-		Target: p.Target, Failures: attemptsFromProto(p.Failures)}, nil
+		Target: p.Target, Failures: attemptsFromProto(p.Failures), Answer: answerFromProto(p.Answer)}, nil
+}
+
+func answerToProto(a *rouse.Answer) *KeptAnswer {
+	if a == nil {
+		return nil
+	}
+	return &KeptAnswer{ContentType: a.ContentType, Payload: a.Payload, Cut: a.Cut}
+}
+
+func answerFromProto(p *KeptAnswer) *rouse.Answer {
+	if p == nil {
+		return nil
+	}
+	return &rouse.Answer{ContentType: p.ContentType, Payload: p.Payload, Cut: p.Cut}
 }
 
 // RecordsToProto returns the messages of records.

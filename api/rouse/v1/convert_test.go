@@ -242,18 +242,18 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Misfire: rouse.MisfireWithin, Within: time.Hour, Overlap: rouse.OverlapSkip, Deadline: 8, Priority: rouse.PriorityLow, Keep: 9,
 		Webhook:     rouse.Webhook{Method: "m", Headers: map[string]string{"n": "o"}, Structured: true, Batch: 1, Accept: 2, RetryOn: []string{"3xx"}},
 		Criticality: 9, PauseAfter: 10, Expect: rouse.Expect{Every: 11, Grace: 12, Notify: "p"}, Limit: "q", LimitKey: "r",
-		Notify: rouse.Notify{Target: "s", Events: []string{"dead"}, Late: 13, After: 14, Every: 15, Format: "slack"}, OnSuccess: "t", OnFailure: "u"}
+		Notify: rouse.Notify{Target: "s", Events: []string{"dead"}, Late: 13, After: 14, Every: 15, Format: "slack"}, OnSuccess: "t", OnFailure: "u", KeepAnswer: 16}
 	limit := rouse.Limit{Namespace: "ns", Name: "n", Concurrency: 1, Rate: rouse.LimitRate{Count: 2, Per: time.Minute, Burst: 3}, PerKey: true, Order: rouse.OrderByDue, Paused: true,
 		Updated: 4, Revision: 5, Reset: 6}
 	use := rouse.LimitUse{Waiting: 1, InProgress: 2, Oldest: 3, Began: 4, More: true, Keys: []rouse.LimitKeyUse{{Key: "k", Waiting: 5, InProgress: 6, Oldest: 7}}}
 	timer := rouse.Timer{Key: rouse.Key{Namespace: "ns", Name: "n", Fire: "f"}, Generation: 1, Revision: 2, Spec: spec, Reason: "r", Until: 3, Created: 4,
 		Updated: 5, Anchor: 6, Visible: 7, Due: 8, Runs: []rouse.Instant{9}, Skips: 10, Attempts: 11, Manual: true, Began: 12, LastError: "e",
 		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: 15, To: 16}}, Fired: 17, Dead: 18,
-		Missed: 19, PausedAt: 20, Pauses: []rouse.Span{{From: 20, To: 21}}, Backlog: rouse.Span{From: 21, To: 22}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a")},
+		Missed: 19, PausedAt: 20, Pauses: []rouse.Span{{From: 20, To: 21}}, Backlog: rouse.Span{From: 21, To: 22}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a"), Cut: true},
 		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true, Succeeded: 23, ExpectFrom: 24, Overdue: 25, Notice: rouse.NoticeRecovered,
 		Notices: rouse.NoticeState{Alarmed: true, Since: 26, Events: 27}}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: 1, OtherManual: true, Manual: true, Due: 2, LastDue: 3, Count: 4, Attempts: 5, Code: 6,
-		Reason: "r", Target: "x:", Began: 7, Sent: 8, Ended: 9, Failures: failures}
+		Reason: "r", Target: "x:", Began: 7, Sent: 8, Ended: 9, Failures: failures, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a"), Cut: true}}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: 2}
 	filter := rouse.Query{Namespace: "ns", Prefix: "p", Name: "n", States: []rouse.State{rouse.StateDead}, Labels: map[string]string{"k": "v"}, DueFrom: 1, DueUntil: 2,
 		Sought: rouse.Sought{Text: "t", Target: "x:*", Code: 503}}

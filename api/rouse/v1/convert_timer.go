@@ -21,15 +21,12 @@ func TimerToProto(t *rouse.Timer) *Timer {
 		BacklogToMs:     int64(t.Backlog.To),
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
 		SucceededMs: int64(t.Succeeded), ExpectFromMs: int64(t.ExpectFrom), OverdueMs: int64(t.Overdue),
-		Notice: t.Notice.String()}
+		Notice: t.Notice.String(), Answer: answerToProto(t.Answer)}
 	if st := t.Notices; st != (rouse.NoticeState{}) {
 		p.Notices = &NoticeState{Alarmed: st.Alarmed, SinceMs: int64(st.Since), Events: st.Events}
 	}
 	for _, s := range t.Pauses {
 		p.Pauses, p.PassToMs = append(p.Pauses, &Span{FromMs: int64(s.From), ToMs: int64(s.To)}), int64(s.To)
-	}
-	if a := t.Answer; a != nil {
-		p.Answer = &KeptAnswer{ContentType: a.ContentType, Payload: a.Payload}
 	}
 	if t.Paused || t.PauseCause != 0 {
 		p.PauseCause = t.PauseCause.String()
@@ -77,7 +74,7 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 			To: rouse.Instant(p.BacklogToMs)},
 		ConsecutiveDead: p.ConsecutiveDead, Redacted: p.Redacted,
 		Succeeded: rouse.Instant(p.SucceededMs), ExpectFrom: rouse.Instant(p.ExpectFromMs),
-		Overdue: rouse.Instant(p.OverdueMs),
+		Overdue: rouse.Instant(p.OverdueMs), Answer: answerFromProto(p.Answer),
 		Notices: rouse.NoticeState{Alarmed: p.GetNotices().GetAlarmed(), Since: rouse.Instant(p.GetNotices().GetSinceMs()),
 			Events: p.GetNotices().GetEvents()}}
 	if t.Notice, err = rouse.ParseNotice(p.Notice); err != nil {
@@ -88,9 +85,6 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 	}
 	if p.PassToMs != 0 && len(t.Pauses) == 0 {
 		t.Pauses = rouse.PausedUntil(rouse.Instant(p.PassToMs))
-	}
-	if a := p.Answer; a != nil {
-		t.Answer = &rouse.Answer{ContentType: a.ContentType, Payload: a.Payload}
 	}
 	if t.PauseCause, err = rouse.ParsePauseCause(p.PauseCause); err != nil {
 		return rouse.Timer{}, err

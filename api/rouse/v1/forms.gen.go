@@ -30,6 +30,7 @@ func newSpec(s *rouse.Spec) *Spec {
 		LimitKey:       s.LimitKey,
 		OnSuccess:      s.OnSuccess,
 		OnFailure:      s.OnFailure,
+		KeepAnswer:     s.KeepAnswer,
 	}
 	if s := &s.Retry; s.Attempts != 0 || s.Interval != 0 || s.Factor != 0 || s.Max != 0 || s.Jitter != 0 || s.Timeout != 0 || s.GiveUp != 0 {
 		o.Retry = newRetry(s)
@@ -100,6 +101,7 @@ func (o *Spec) to(s *rouse.Spec, f *rouse.Invalid) {
 	}
 	s.OnSuccess = o.OnSuccess
 	s.OnFailure = o.OnFailure
+	s.KeepAnswer = o.KeepAnswer
 	o.applyOwnFields(s, f)
 }
 

@@ -5467,6 +5467,7 @@ type KeptAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ContentType   string                 `protobuf:"bytes,1,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
 	Payload       []byte                 `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
+	Cut           bool                   `protobuf:"varint,3,opt,name=cut,proto3" json:"cut,omitempty"` // of a record: the payload is the beginning of a longer answer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5513,6 +5514,13 @@ func (x *KeptAnswer) GetPayload() []byte {
 		return x.Payload
 	}
 	return nil
+}
+
+func (x *KeptAnswer) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
 }
 
 // Wait is a time in which an occurrence was due and could not begin, or be settled.
@@ -5671,11 +5679,12 @@ type Spec struct {
 	Criticality    uint32                 `protobuf:"varint,23,opt,name=criticality,proto3" json:"criticality,omitempty"`                 // 0 to 9: a store that must choose serves higher ones first
 	PauseAfter     uint32                 `protobuf:"varint,24,opt,name=pause_after,json=pauseAfter,proto3" json:"pause_after,omitempty"` // pause the timer after so many dead letters in a row; 0: never
 	Expect         *Expect                `protobuf:"bytes,25,opt,name=expect,proto3" json:"expect,omitempty"`
-	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"`                          // the named limit of the namespace that its occurrences count for
-	LimitKey       string                 `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"`    // of a limit per key: the key that they count for
-	Notify         *Notify                `protobuf:"bytes,28,opt,name=notify,proto3" json:"notify,omitempty"`                        // who is told of its failures
-	OnSuccess      string                 `protobuf:"bytes,29,opt,name=on_success,json=onSuccess,proto3" json:"on_success,omitempty"` // a target that gets the answer to each occurrence that fires
-	OnFailure      string                 `protobuf:"bytes,30,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"` // a target that gets the last answer to each occurrence that becomes a dead letter
+	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"`                              // the named limit of the namespace that its occurrences count for
+	LimitKey       string                 `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"`        // of a limit per key: the key that they count for
+	Notify         *Notify                `protobuf:"bytes,28,opt,name=notify,proto3" json:"notify,omitempty"`                            // who is told of its failures
+	OnSuccess      string                 `protobuf:"bytes,29,opt,name=on_success,json=onSuccess,proto3" json:"on_success,omitempty"`     // a target that gets the answer to each occurrence that fires
+	OnFailure      string                 `protobuf:"bytes,30,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"`     // a target that gets the last answer to each occurrence that becomes a dead letter
+	KeepAnswer     uint32                 `protobuf:"varint,31,opt,name=keep_answer,json=keepAnswer,proto3" json:"keep_answer,omitempty"` // how many bytes of the last answer to an occurrence its record has, at most 16384; 0 is none
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -5918,6 +5927,13 @@ func (x *Spec) GetOnFailure() string {
 		return x.OnFailure
 	}
 	return ""
+}
+
+func (x *Spec) GetKeepAnswer() uint32 {
+	if x != nil {
+		return x.KeepAnswer
+	}
+	return 0
 }
 
 // Notify is the target of notices about a timer, and the events that it is told of.
@@ -11144,6 +11160,7 @@ type Record struct {
 	OtherManual   bool                   `protobuf:"varint,19,opt,name=other_manual,json=otherManual,proto3" json:"other_manual,omitempty"` // it was asked for by run
 	OtherFireId   string                 `protobuf:"bytes,20,opt,name=other_fire_id,json=otherFireId,proto3" json:"other_fire_id,omitempty"`
 	Target        string                 `protobuf:"bytes,21,opt,name=target,proto3" json:"target,omitempty"` // of the timer, unless the occurrence fired
+	Answer        *KeptAnswer            `protobuf:"bytes,22,opt,name=answer,proto3" json:"answer,omitempty"` // of a timer with keep_answer: that to the last attempt; records that are followed, and outcomes, have none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -11323,6 +11340,13 @@ func (x *Record) GetTarget() string {
 		return x.Target
 	}
 	return ""
+}
+
+func (x *Record) GetAnswer() *KeptAnswer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
 }
 
 type RecordFilter struct {
@@ -14202,11 +14226,12 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06events\x18\x03 \x01(\rR\x06events\"4\n" +
 	"\x04Span\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x13\n" +
-	"\x05to_ms\x18\x02 \x01(\x03R\x04toMs\"I\n" +
+	"\x05to_ms\x18\x02 \x01(\x03R\x04toMs\"[\n" +
 	"\n" +
 	"KeptAnswer\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12\x18\n" +
-	"\apayload\x18\x02 \x01(\fR\apayload\"J\n" +
+	"\apayload\x18\x02 \x01(\fR\apayload\x12\x10\n" +
+	"\x03cut\x18\x03 \x01(\bR\x03cut\"J\n" +
 	"\x04Wait\x12\x14\n" +
 	"\x05cause\x18\x01 \x01(\tR\x05cause\x12\x17\n" +
 	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x12\x13\n" +
@@ -14215,7 +14240,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\asent_ms\x18\x01 \x01(\x03R\x06sentMs\x12\x17\n" +
 	"\atook_ms\x18\x02 \x01(\x03R\x06tookMs\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\x05R\x04code\x12\x16\n" +
-	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xc1\b\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\"\xe2\b\n" +
 	"\x04Spec\x12\x1a\n" +
 	"\bschedule\x18\x01 \x01(\tR\bschedule\x12\x1a\n" +
 	"\btimezone\x18\x02 \x01(\tR\btimezone\x12\x16\n" +
@@ -14250,7 +14275,9 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
 	"on_success\x18\x1d \x01(\tR\tonSuccess\x12\x1d\n" +
 	"\n" +
-	"on_failure\x18\x1e \x01(\tR\tonFailure\x1a9\n" +
+	"on_failure\x18\x1e \x01(\tR\tonFailure\x12\x1f\n" +
+	"\vkeep_answer\x18\x1f \x01(\rR\n" +
+	"keepAnswer\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc6\x01\n" +
@@ -14673,7 +14700,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\anext_ms\x18\x01 \x03(\x03R\x06nextMs\x12$\n" +
 	"\x04next\x18\x02 \x03(\v2\x10.rouse.v1.ComingR\x04next\x12\x14\n" +
 	"\x05words\x18\x03 \x01(\tR\x05words\x12\x1a\n" +
-	"\btimezone\x18\x04 \x01(\tR\btimezone\"\xcd\x04\n" +
+	"\btimezone\x18\x04 \x01(\tR\btimezone\"\xfb\x04\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1e\n" +
@@ -14699,7 +14726,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"otherDueMs\x12!\n" +
 	"\fother_manual\x18\x13 \x01(\bR\votherManual\x12\"\n" +
 	"\rother_fire_id\x18\x14 \x01(\tR\votherFireId\x12\x16\n" +
-	"\x06target\x18\x15 \x01(\tR\x06target\"\xcc\x02\n" +
+	"\x06target\x18\x15 \x01(\tR\x06target\x12,\n" +
+	"\x06answer\x18\x16 \x01(\v2\x14.rouse.v1.KeptAnswerR\x06answer\"\xcc\x02\n" +
 	"\fRecordFilter\x12\x1f\n" +
 	"\vname_prefix\x18\x01 \x01(\tR\n" +
 	"namePrefix\x12\x18\n" +
@@ -15356,197 +15384,198 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	84,  // 123: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
 	118, // 124: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
 	83,  // 125: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	199, // 126: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	161, // 127: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	160, // 128: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	161, // 129: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	203, // 130: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	166, // 131: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	203, // 132: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	203, // 133: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	169, // 134: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	160, // 135: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	160, // 136: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	183, // 137: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	184, // 138: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	179, // 139: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	203, // 140: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	203, // 141: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	203, // 142: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	203, // 143: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	200, // 144: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	203, // 145: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 146: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	201, // 147: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	186, // 148: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	187, // 149: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	185, // 150: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	203, // 151: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	203, // 152: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	191, // 153: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	189, // 154: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	190, // 155: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	190, // 156: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	202, // 157: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	186, // 158: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	203, // 159: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	90,  // 160: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	93,  // 161: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	93,  // 162: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	98,  // 163: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	104, // 164: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	106, // 165: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	107, // 166: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	108, // 167: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	100, // 168: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	102, // 169: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	176, // 170: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	172, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	110, // 172: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	111, // 173: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	113, // 174: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	174, // 175: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
-	133, // 176: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	162, // 177: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	170, // 178: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	164, // 179: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	167, // 180: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	158, // 181: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	115, // 182: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	119, // 183: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	121, // 184: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	124, // 185: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	140, // 186: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	137, // 187: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	139, // 188: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	142, // 189: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	128, // 190: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	130, // 191: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	131, // 192: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 193: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 194: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 195: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 196: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 197: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 198: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	17,  // 199: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	19,  // 200: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	20,  // 201: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	21,  // 202: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	23,  // 203: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	24,  // 204: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	25,  // 205: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
-	146, // 206: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	147, // 207: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	144, // 208: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	149, // 209: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	153, // 210: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	155, // 211: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	178, // 212: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	192, // 213: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	31,  // 214: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	29,  // 215: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	30,  // 216: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	33,  // 217: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	40,  // 218: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	44,  // 219: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	50,  // 220: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	47,  // 221: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	35,  // 222: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	53,  // 223: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	57,  // 224: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	59,  // 225: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	61,  // 226: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	62,  // 227: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	74,  // 228: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	73,  // 229: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	76,  // 230: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	66,  // 231: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	68,  // 232: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	70,  // 233: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	180, // 234: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	181, // 235: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	78,  // 236: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	95,  // 237: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	95,  // 238: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 239: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	105, // 240: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	78,  // 241: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	78,  // 242: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	109, // 243: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	101, // 244: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	103, // 245: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	177, // 246: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	173, // 247: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	78,  // 248: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	78,  // 249: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	114, // 250: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	175, // 251: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
-	134, // 252: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	163, // 253: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	171, // 254: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	165, // 255: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	168, // 256: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	159, // 257: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	116, // 258: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	120, // 259: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	122, // 260: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	125, // 261: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	141, // 262: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	138, // 263: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	135, // 264: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	143, // 265: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	129, // 266: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	132, // 267: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	132, // 268: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 269: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 270: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 271: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 272: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 273: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 274: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	18,  // 275: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 276: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 277: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	22,  // 278: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 279: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 280: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	14,  // 281: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
-	148, // 282: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	148, // 283: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	145, // 284: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	150, // 285: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	154, // 286: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	156, // 287: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	188, // 288: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	193, // 289: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	32,  // 290: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	27,  // 291: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	27,  // 292: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	34,  // 293: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	41,  // 294: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	45,  // 295: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	51,  // 296: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	48,  // 297: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	36,  // 298: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	54,  // 299: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	58,  // 300: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 301: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	58,  // 302: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	63,  // 303: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	75,  // 304: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	72,  // 305: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	77,  // 306: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	67,  // 307: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	69,  // 308: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	71,  // 309: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	182, // 310: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	182, // 311: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	236, // [236:312] is the sub-list for method output_type
-	160, // [160:236] is the sub-list for method input_type
-	160, // [160:160] is the sub-list for extension type_name
-	160, // [160:160] is the sub-list for extension extendee
-	0,   // [0:160] is the sub-list for field type_name
+	81,  // 126: rouse.v1.Record.answer:type_name -> rouse.v1.KeptAnswer
+	199, // 127: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	161, // 128: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	160, // 129: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	161, // 130: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	203, // 131: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	166, // 132: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	203, // 133: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	203, // 134: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	169, // 135: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	160, // 136: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	160, // 137: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	183, // 138: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	184, // 139: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	179, // 140: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	203, // 141: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	203, // 142: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	203, // 143: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	203, // 144: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	200, // 145: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	203, // 146: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 147: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	201, // 148: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	186, // 149: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	187, // 150: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	185, // 151: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	203, // 152: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	203, // 153: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	191, // 154: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	189, // 155: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	190, // 156: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	190, // 157: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	202, // 158: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	186, // 159: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	203, // 160: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	90,  // 161: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	93,  // 162: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	93,  // 163: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	98,  // 164: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	104, // 165: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	106, // 166: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	107, // 167: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	108, // 168: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	100, // 169: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	102, // 170: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	176, // 171: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	172, // 172: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	110, // 173: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	111, // 174: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	113, // 175: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	174, // 176: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
+	133, // 177: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	162, // 178: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	170, // 179: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	164, // 180: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	167, // 181: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	158, // 182: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	115, // 183: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	119, // 184: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	121, // 185: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	124, // 186: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	140, // 187: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	137, // 188: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	139, // 189: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	142, // 190: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	128, // 191: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	130, // 192: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	131, // 193: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 194: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 195: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 196: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 197: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 198: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 199: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	17,  // 200: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	19,  // 201: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	20,  // 202: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	21,  // 203: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	23,  // 204: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	24,  // 205: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	25,  // 206: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
+	146, // 207: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	147, // 208: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	144, // 209: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	149, // 210: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	153, // 211: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	155, // 212: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	178, // 213: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	192, // 214: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	31,  // 215: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	29,  // 216: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	30,  // 217: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	33,  // 218: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	40,  // 219: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	44,  // 220: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	50,  // 221: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	47,  // 222: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	35,  // 223: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	53,  // 224: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	57,  // 225: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	59,  // 226: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	61,  // 227: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	62,  // 228: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	74,  // 229: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	73,  // 230: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	76,  // 231: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	66,  // 232: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	68,  // 233: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	70,  // 234: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	180, // 235: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	181, // 236: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	78,  // 237: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	95,  // 238: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	95,  // 239: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 240: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	105, // 241: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	78,  // 242: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	78,  // 243: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	109, // 244: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	101, // 245: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	103, // 246: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	177, // 247: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	173, // 248: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	78,  // 249: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	78,  // 250: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	114, // 251: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	175, // 252: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
+	134, // 253: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	163, // 254: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	171, // 255: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	165, // 256: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	168, // 257: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	159, // 258: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	116, // 259: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	120, // 260: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	122, // 261: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	125, // 262: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	141, // 263: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	138, // 264: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	135, // 265: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	143, // 266: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	129, // 267: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	132, // 268: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	132, // 269: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 270: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 271: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 272: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 273: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 274: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 275: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	18,  // 276: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 277: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 278: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	22,  // 279: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 280: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 281: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	14,  // 282: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
+	148, // 283: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	148, // 284: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	145, // 285: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	150, // 286: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	154, // 287: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	156, // 288: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	188, // 289: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	193, // 290: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	32,  // 291: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	27,  // 292: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	27,  // 293: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	34,  // 294: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	41,  // 295: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	45,  // 296: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	51,  // 297: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	48,  // 298: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	36,  // 299: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	54,  // 300: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	58,  // 301: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 302: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	58,  // 303: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	63,  // 304: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	75,  // 305: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	72,  // 306: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	77,  // 307: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	67,  // 308: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	69,  // 309: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	71,  // 310: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	182, // 311: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	182, // 312: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	237, // [237:313] is the sub-list for method output_type
+	161, // [161:237] is the sub-list for method input_type
+	161, // [161:161] is the sub-list for extension type_name
+	161, // [161:161] is the sub-list for extension extendee
+	0,   // [0:161] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }

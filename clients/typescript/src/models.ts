@@ -158,6 +158,8 @@ export interface Spec {
   on_success?: string | undefined;
   /** A target that gets the last answer to each occurrence that becomes a dead letter. */
   on_failure?: string | undefined;
+  /** How many bytes of the last answer to an occurrence its record has; 0 is none. */
+  keep_answer?: number | undefined;
   debounce?: Debounce | undefined;
   throttle?: Throttle | undefined;
 }
@@ -212,6 +214,8 @@ export interface Span {
 export interface Answer {
   content_type?: string;
   payload?: Uint8Array;
+  /** Of a record: the payload is the beginning of a longer answer. */
+  cut?: boolean;
 }
 
 /** The state of a timer's notices. */
@@ -293,6 +297,8 @@ export interface Timer {
   on_success?: string;
   /** A target that gets the last answer to each occurrence that becomes a dead letter. */
   on_failure?: string;
+  /** How many bytes of the last answer to an occurrence its record has; 0 is none. */
+  keep_answer?: number;
   pause_reason?: string;
   /** Why it is paused, for programs; requested: a client asked for it. */
   pause_cause?: "requested" | "dead_letters" | "schedule_cost" | "unreadable" | "calendar" | "schedule_invalid";
@@ -450,6 +456,8 @@ export interface Record {
   ended?: Time;
   /** Attempts before the last one, the latest eight. */
   failures?: Attempt[];
+  /** Of a timer with keep_answer: that to the last attempt. Records that are followed, and lists of outcomes, have none. */
+  answer?: Answer;
   /** Of cause overlapped: when the occurrence was due that was in progress. */
   other_due?: Time;
   /** It was asked for by run. */
@@ -863,5 +871,5 @@ export interface PutLimit {
 export const specMembers = [
   "schedule", "also", "except", "timezone", "dst", "calendar", "start", "end", "ttl", "max_occurrences", "jitter", "target", "payload",
   "content_type", "labels", "retry", "misfire", "overlap", "deadline", "priority", "keep", "webhook", "limit", "limit_key", "criticality",
-  "pause_after", "expect", "notify", "on_success", "on_failure"
+  "pause_after", "expect", "notify", "on_success", "on_failure", "keep_answer"
 ] as const satisfies readonly (keyof Spec & keyof Timer)[];

@@ -5,6 +5,7 @@ import type { Exact, Json } from "./json.ts";
 export interface Fault { field: string; value?: string; detail: string; cure?: string }
 export interface Problem { title: string; status: number; detail?: string; code: string; errors?: Fault[] }
 
+export interface Answer { content_type?: string; payload_base64?: string; cut?: boolean }
 export interface Attempt { sent?: string; took?: string; code?: number; detail?: string }
 export interface Wait { cause: string; from?: string; to?: string }
 
@@ -19,7 +20,7 @@ export interface Timer extends When {
   labels?: Record<string, string>; retry?: Record<string, unknown>; misfire?: string; overlap?: string; deadline?: string;
   priority?: string; keep?: string; webhook?: Record<string, unknown>; criticality?: number; pause_after?: number; limit?: string; limit_key?: string;
   expect?: { every?: string; grace?: string; notify?: string }; succeeded?: string; overdue?: string;
-  notify?: Record<string, unknown> & { target?: string }; on_success?: string; on_failure?: string;
+  notify?: Record<string, unknown> & { target?: string }; on_success?: string; on_failure?: string; keep_answer?: number;
   generation: Exact; revision: Exact; state: string; pause_reason?: string; pause_cause?: string; pause_until?: string;
   created?: string; updated?: string; anchor?: string; due?: string; sent_at?: string; visible?: string; attempts?: number;
   manual?: boolean; began?: string; last_error?: string; failures?: Attempt[]; waits?: Wait[]; runs?: string[]; skips?: number;
@@ -31,6 +32,7 @@ export interface Entry {
   namespace: string; name: string; generation: Exact; fire_id: string; ending: string; cause: string; manual?: boolean;
   due?: string; last_due?: string; count?: number; attempts?: number; code?: number; reason?: string; target?: string;
   began?: string; sent?: string; ended?: string; failures?: Attempt[];
+  answer?: Answer;
 }
 export interface EntryList { records: Entry[]; next_page_token?: string; searched?: number }
 

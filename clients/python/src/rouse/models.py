@@ -225,6 +225,8 @@ class Spec:
     """A target that gets the answer to each occurrence that fires."""
     on_failure: Optional[str] = None
     """A target that gets the last answer to each occurrence that becomes a dead letter."""
+    keep_answer: Optional[int] = None
+    """How many bytes of the last answer to an occurrence its record has; 0 is none."""
     debounce: Optional[Debounce] = None
     throttle: Optional[Throttle] = None
 
@@ -289,6 +291,8 @@ class Answer:
 
     content_type: Optional[str] = None
     payload: Optional[bytes] = None
+    cut: Optional[bool] = None
+    """Of a record: the payload is the beginning of a longer answer."""
 
 
 @dataclass
@@ -372,6 +376,8 @@ class Timer:
     """A target that gets the answer to each occurrence that fires."""
     on_failure: Optional[str] = None
     """A target that gets the last answer to each occurrence that becomes a dead letter."""
+    keep_answer: Optional[int] = None
+    """How many bytes of the last answer to an occurrence its record has; 0 is none."""
     pause_reason: Optional[str] = None
     pause_cause: Optional[Literal["requested", "dead_letters", "schedule_cost", "unreadable", "calendar", "schedule_invalid"]] = None
     """Why it is paused, for programs; requested: a client asked for it."""
@@ -539,6 +545,8 @@ class Record:
     ended: Optional[datetime] = None
     failures: Optional[list[Attempt]] = None
     """Attempts before the last one, the latest eight."""
+    answer: Optional[Answer] = None
+    """Of a timer with keep_answer: that to the last attempt. Records that are followed, and lists of outcomes, have none."""
     other_due: Optional[datetime] = None
     """Of cause overlapped: when the occurrence was due that was in progress."""
     other_manual: Optional[bool] = None

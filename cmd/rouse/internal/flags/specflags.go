@@ -51,6 +51,7 @@ type SpecFlags struct {
 	NotifyFormat string        `help:"Format of notices: slack, discord or teams; default all members as JSON." placeholder:"FORMAT" member:"notify.format" show:"-"`
 	OnSuccess    string        `help:"Target that gets the answer to each occurrence that fires." placeholder:"URL" show:"on success"`
 	OnFailure    string        `help:"Target that gets the last answer to each occurrence that becomes a dead letter." placeholder:"URL" show:"on failure"`
+	KeepAnswer   uint32        `help:"How many bytes of the last answer to an occurrence its record has, at most 16384; default none." placeholder:"BYTES" show:"keep answer,%s bytes"`
 
 	RetryAttempts uint32        `help:"Maximum number of attempts of an occurrence; default 8." placeholder:"N" member:"retry.attempts" show:"retry"`
 	RetryInterval time.Duration `help:"Wait before the first retry; default 1s." placeholder:"DURATION" member:"retry.interval" show:"-"`

@@ -66,7 +66,7 @@ func (f *recordFlags) recordFlagsQuery(a *cli.App) (rouse.RecordQuery, error) {
 
 func (FiresCmd) Help() string {
 	return `Newest first; with --follow in the order in which they end. LAG is how long after its due time the first attempt began.
-CAUSE is why it ended so: docs/policies.md lists the causes.
+CAUSE is why it ended so: docs/policies.md lists the causes. Of a timer with keep_answer, --json has the answers in full.
 
 Examples:
 
@@ -244,6 +244,9 @@ func fireRow(r *rouse.Record) []string {
 	reason := rouse.Answered(r.Code, r.Reason)
 	if r.Code != 0 && r.Ending == rouse.EndFired {
 		reason = strconv.Itoa(r.Code)
+	}
+	if r.Answer != nil && r.Ending == rouse.EndFired { // one that failed has its head in the reason
+		reason = rouse.Answered(r.Code, rouse.CleanText(string(r.Answer.Payload), rouse.MaxDetail))
 	}
 	return []string{cli.FormatRFC3339(r.Ended), r.Name, r.Ending.String(), r.Cause.String(), due, lag,
 		strconv.Itoa(int(r.Attempts)), rouse.Shorten(reason, 80)}

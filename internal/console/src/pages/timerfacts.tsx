@@ -6,7 +6,7 @@ import { link } from "../route.ts";
 import { can } from "../session.ts";
 import { elsewhere } from "../time.ts";
 import type { Bucket, Coming, Timer } from "../types.ts";
-import { count, Countdown, Facts, Section, Time } from "../ui/bits.tsx";
+import { count, Countdown, Facts, many, Section, Time } from "../ui/bits.tsx";
 import { cause } from "../ui/lists.tsx";
 import { Payload } from "../ui/payload.tsx";
 import { Terminal } from "../ui/terminal.tsx";
@@ -38,7 +38,7 @@ export function What({ of: t }: { of: Timer }) {
         <Facts list={[["Target", <bdi class="wrap">{t.target}</bdi>],
           ["Labels", t.labels && <span class="chips">{Object.entries(t.labels).map(([k, v]) => <a class="chip" key={k} href={"/timers?" + new URLSearchParams({ ns: t.namespace, label: k + "=" + v })}><bdi>{k}={v}</bdi></a>)}</span>],
           ["Retry", policy(t.retry)], ["Misfire", t.misfire || "latest"], ["Overlap", t.overlap || "wait"], ["Deadline", t.deadline], ["Limit", t.limit && <LimitOf of={t} />], ["Keep", t.keep], ["Priority", t.priority],
-          ["Pause after", t.pause_after ? t.pause_after + " dead letters in a row" : ""], ["Expected", t.expect && <>to succeed {t.expect.every ? "every " + t.expect.every : "each time"}{t.expect.grace && ", with " + t.expect.grace + " of grace"}{t.expect.notify && <>; tells <span class="wrap">{t.expect.notify}</span></>}</>], ["Notices", t.notify && <>to <span class="wrap">{t.notify.target}</span>{policy({ ...t.notify, target: undefined }) && <>: {policy({ ...t.notify, target: undefined })}</>}</>], ["On success", t.on_success && <bdi class="wrap">{t.on_success}</bdi>], ["On failure", t.on_failure && <bdi class="wrap">{t.on_failure}</bdi>],
+          ["Pause after", t.pause_after ? t.pause_after + " dead letters in a row" : ""], ["Expected", t.expect && <>to succeed {t.expect.every ? "every " + t.expect.every : "each time"}{t.expect.grace && ", with " + t.expect.grace + " of grace"}{t.expect.notify && <>; tells <span class="wrap">{t.expect.notify}</span></>}</>], ["Notices", t.notify && <>to <span class="wrap">{t.notify.target}</span>{policy({ ...t.notify, target: undefined }) && <>: {policy({ ...t.notify, target: undefined })}</>}</>], ["On success", t.on_success && <bdi class="wrap">{t.on_success}</bdi>], ["On failure", t.on_failure && <bdi class="wrap">{t.on_failure}</bdi>], ["Keep answer", t.keep_answer && "the first " + many(t.keep_answer, "byte")],
           ["Succeeded", t.succeeded && <Time at={t.succeeded} mode="both" />], ["Overdue", t.overdue && <span class="bad">since <Time at={t.overdue} mode="both" /></span>],
           ["Last error", t.last_error && <bdi class="bad wrap">{t.last_error}</bdi>]]} />
         <Payload of={t} />

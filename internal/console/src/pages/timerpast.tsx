@@ -11,6 +11,7 @@ import { count, many, Problem, Section, State, Time } from "../ui/bits.tsx";
 import { Bulk, type Change } from "../ui/bulk.tsx";
 import { entryId, Entries, why } from "../ui/lists.tsx";
 import { Fall, Lag } from "../ui/pictures.tsx";
+import { Answered } from "../ui/payload.tsx";
 import { Terminal } from "../ui/terminal.tsx";
 import { auditRow, type AuditEvents } from "./audit.tsx";
 import { letters } from "./dead.tsx";
@@ -28,6 +29,7 @@ export function Occurrences({ rows, more, base, namespace, name }: Past) {
       <Section title="Attempts" aside={<span class="dim">fire <code>{shown.fire_id}</code></span>}>
         <p class="one"><State is={shown.ending} /> <span>due <Time at={shown.due} mode="both" /></span>{shown.ending !== "fired" && !shown.failures?.length && <bdi class="wrap dim">{why(shown)}</bdi>}</p>
         <Fall of={shown} />
+        {shown.answer && <Answered of={shown.answer} />}
       </Section>
       {rows.length > 1 && <Section title="How late"><Lag entries={rows} /></Section>}
       <Section title="Ended occurrences">

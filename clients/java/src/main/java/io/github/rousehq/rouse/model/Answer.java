@@ -11,8 +11,10 @@ import org.jspecify.annotations.Nullable;
  *
  * @param contentType its content type
  * @param payload Any JSON value, delivered byte for byte; or bytes. Null is no payload.
+ * @param cut Of a record: the payload is the beginning of a longer answer.
  */
 public record Answer(
         @Nullable String contentType,
-        @Nullable Payload payload) {
+        @Nullable Payload payload,
+        @Nullable Boolean cut) {
 }

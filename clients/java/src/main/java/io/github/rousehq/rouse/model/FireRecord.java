@@ -28,6 +28,7 @@ import org.jspecify.annotations.Nullable;
  * @param sent When the last one was.
  * @param ended its ended
  * @param failures Attempts before the last one, the latest eight.
+ * @param answer Of a timer with keep_answer: that to the last attempt. Records that are followed, and lists of outcomes, have none.
  * @param otherDue Of cause overlapped: when the occurrence was due that was in progress.
  * @param otherManual It was asked for by run.
  * @param otherFireId its other fire id
@@ -51,6 +52,7 @@ public record FireRecord(
         @Nullable Instant sent,
         @Nullable Instant ended,
         List<Attempt> failures,
+        @Nullable Answer answer,
         @Nullable Instant otherDue,
         @Nullable Boolean otherManual,
         @Nullable String otherFireId) {

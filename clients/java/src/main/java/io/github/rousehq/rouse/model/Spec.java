@@ -47,6 +47,7 @@ import org.jspecify.annotations.Nullable;
  * @param notifyTarget Who is told of its failures.
  * @param onSuccess A target that gets the answer to each occurrence that fires.
  * @param onFailure A target that gets the last answer to each occurrence that becomes a dead letter.
+ * @param keepAnswer How many bytes of the last answer to an occurrence its record has; 0 is none.
  * @param debounce its debounce
  * @param throttle its throttle
  */
@@ -81,6 +82,7 @@ public record Spec(
         @Nullable Notify notifyTarget,
         @Nullable String onSuccess,
         @Nullable String onFailure,
+        @Nullable Long keepAnswer,
         @Nullable Debounce debounce,
         @Nullable Throttle throttle) {
 
@@ -176,6 +178,7 @@ public record Spec(
         copy.notifyTarget = notifyTarget;
         copy.onSuccess = onSuccess;
         copy.onFailure = onFailure;
+        copy.keepAnswer = keepAnswer;
         copy.debounce = debounce;
         copy.throttle = throttle;
         return copy;
@@ -213,6 +216,7 @@ public record Spec(
         private @Nullable Notify notifyTarget;
         private @Nullable String onSuccess;
         private @Nullable String onFailure;
+        private @Nullable Long keepAnswer;
         private @Nullable Debounce debounce;
         private @Nullable Throttle throttle;
 
@@ -397,6 +401,12 @@ public record Spec(
             return this;
         }
 
+        /** How many bytes of the last answer to an occurrence its record has; 0 is none. */
+        public Builder keepAnswer(long keepAnswer) {
+            this.keepAnswer = keepAnswer;
+            return this;
+        }
+
         /** Sets its debounce. */
         public Builder debounce(Debounce debounce) {
             this.debounce = debounce;
@@ -413,7 +423,7 @@ public record Spec(
         public Spec build() {
             return new Spec(target, schedule, also, except, timezone, dst, calendar, start, end, ttl, maxOccurrences, jitter, payload,
                 contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, limit, limitKey, criticality, pauseAfter,
-                expect, notifyTarget, onSuccess, onFailure, debounce, throttle);
+                expect, notifyTarget, onSuccess, onFailure, keepAnswer, debounce, throttle);
         }
     }
 }

@@ -52,6 +52,7 @@ import org.jspecify.annotations.Nullable;
  * @param notifyTarget Who is told of its failures.
  * @param onSuccess A target that gets the answer to each occurrence that fires.
  * @param onFailure A target that gets the last answer to each occurrence that becomes a dead letter.
+ * @param keepAnswer How many bytes of the last answer to an occurrence its record has; 0 is none.
  * @param pauseReason its pause reason
  * @param pauseCause Why it is paused, for programs; requested: a client asked for it.
  * @param pauseUntil When the pause ends by itself.
@@ -129,6 +130,7 @@ public record Timer(
         @Nullable Notify notifyTarget,
         @Nullable String onSuccess,
         @Nullable String onFailure,
+        @Nullable Long keepAnswer,
         @Nullable String pauseReason,
         Timer.@Nullable PauseCause pauseCause,
         @Nullable Instant pauseUntil,
@@ -249,6 +251,6 @@ public record Timer(
     public Spec spec() {
         return new Spec(target, schedule, also, except, timezone, dst, calendar, start, end, ttl, maxOccurrences, jitter, payload,
             contentType, labels, retry, misfire, overlap, deadline, priority, keep, webhook, limit, limitKey, criticality, pauseAfter,
-            expect, null, onSuccess, onFailure, null, null);
+            expect, null, onSuccess, onFailure, keepAnswer, null, null);
     }
 }
