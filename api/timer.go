@@ -425,3 +425,10 @@ func TimerPath(namespace, name string) string {
 	return "/v1/namespaces/" + url.PathEscape(namespace) + "/timers/" +
 		strings.ReplaceAll(url.PathEscape(name), ":", "%3A")
 }
+
+// Badge is the state of a timer in one word, and where it is shown without credentials.
+type Badge struct {
+	State string `json:"state" schema:"enum=ok|late|failing|paused|new"`
+	// of the picture; with .json in place of .svg it is the data of an endpoint badge of shields.io
+	Path string `json:"path"`
+}

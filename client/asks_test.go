@@ -206,6 +206,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 			_, err := c.Backfill(ctx, "ns", "a", BackfillRequest{From: 5, Until: 9, DryRun: true})
 			return err
 		},
+		"GetBadge":       func() error { _, err := c.Badge(ctx, "ns", "a"); return err },
 		"Explain":        func() error { _, err := c.Explain(ctx, "ns", "a", 0); return err },
 		"Simulate":       func() error { _, err := c.Simulate(ctx, rouse.Query{}, 0, 9, 0); return err },
 		"Forecast":       func() error { _, _, err := c.Forecast(ctx, rouse.Query{}, "", 0, 9, 0, ""); return err },

@@ -43,6 +43,10 @@ func (f *fake) Backfill(_ context.Context, r *rousev1.BackfillRequest) (*rousev1
 	return echo(f, "Backfill", r, &rousev1.BackfillResponse{Count: 3, Waiting: 1, Fires: []*rousev1.Coming{someComing}})
 }
 
+func (f *fake) GetBadge(_ context.Context, r *rousev1.GetBadgeRequest) (*rousev1.Badge, error) {
+	return echo(f, "GetBadge", r, &rousev1.Badge{State: "ok", Path: "/v1/badges/x.svg"})
+}
+
 func (f *fake) Explain(_ context.Context, r *rousev1.ExplainRequest) (*rousev1.ExplainResponse, error) {
 	answer := &rousev1.ExplainResponse{Summary: "there is none"}
 	if r.Name == "a" {

@@ -14,6 +14,20 @@ func (c *Client) Get(ctx context.Context, namespace, name string) (rouse.Timer, 
 	return c.DeadLetter(ctx, namespace, name, "")
 }
 
+// Badge is the state of a timer in one word, and where it is shown to those who have no credentials.
+type Badge struct {
+	State string // ok, late, failing, paused or new
+	Path  string // of the picture, on the server; with .json in place of .svg it is data for shields.io
+}
+
+// Badge returns the badge of a timer, or rouse.ErrNotFound. It is retried.
+func (c *Client) Badge(ctx context.Context, namespace, name string) (Badge, error) {
+	request := &rousev1.GetBadgeRequest{Namespace: namespace, Name: name}
+	p, err := callIdempotent(ctx, c.opts.Patience,
+		func(bool) (*rousev1.Badge, error) { return c.timers.GetBadge(ctx, request) })
+	return Badge{p.GetState(), p.GetPath()}, err
+}
+
 // DeadLetter returns the dead letter of a fire, or rouse.ErrNotFound. It is retried.
 func (c *Client) DeadLetter(ctx context.Context, namespace, name, fireID string) (rouse.Timer, error) {
 	request := &rousev1.GetRequest{Namespace: namespace, Name: name, FireId: fireID}

@@ -57,6 +57,7 @@ type commands struct {
 	Pause  timer.PauseCmd  `cmd:"" group:"timers" help:"Pause a timer, or all that match: it does not fire until it is resumed."`
 	Resume timer.ResumeCmd `cmd:"" group:"timers" help:"Resume a paused timer, or all that match."`
 	Run    timer.RunCmd    `cmd:"" group:"timers" help:"Fire a timer now, in addition to its schedule."`
+	Badge  timer.BadgeCmd  `cmd:"" group:"timers" help:"Print where the badge of a timer is shown, without credentials."`
 	Report timer.ReportCmd `cmd:"" group:"timers" help:"Report that the work of a check has succeeded or failed, or run it."`
 
 	Apply move.ApplyCmd `cmd:"" group:"timers" help:"Make timers and calendars as files declare them."`

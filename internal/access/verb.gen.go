@@ -26,6 +26,7 @@ var declared = map[string]Verb{
 	"/rouse.v1.Timers/ListOutcomes":        "timers.read",
 	"/rouse.v1.Timers/Preview":             "timers.read",
 	"/rouse.v1.Timers/Explain":             "timers.read",
+	"/rouse.v1.Timers/GetBadge":            "timers.read",
 	"/rouse.v1.Timers/Simulate":            "timers.read",
 	"/rouse.v1.Timers/Forecast":            "timers.read",
 	"/rouse.v1.Timers/Bulk":                "timers.bulk",

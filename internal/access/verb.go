@@ -118,6 +118,8 @@ var methods = map[string]Verb{
 
 	"POST /v1/namespaces/{namespace}/fires:poll": FiresSubscribe,
 
+	"GET /v1/badges/{badge}": Open, // its path is the credential
+
 	"GET /openapi.yaml":  Open,
 	"GET /v1/version":    Known,
 	"GET /v1/session":    Open, // reports that there is none

@@ -151,7 +151,7 @@ var awayHTTP = []string{
 	"POST " + away + `/there:skip {"count":1}`,
 	"POST " + away + `/there:reschedule {"schedule":"@every 7h"}`,
 	"POST " + away + `/there:backfill {"from":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z"}`,
-	"GET " + away + "/there:explain",
+	"GET " + away + "/there:explain", "GET " + away + "/there:badge",
 	"GET " + away + "/there/records",
 	"GET /v1/namespaces/default/records",
 	"GET /v1/namespaces/default/dead",
@@ -281,7 +281,8 @@ func TestAStoreThatIsAwayIsUnavailableOverGRPC(t *testing.T) {
 			_, err := c.Reschedule(ctx, &rousev1.RescheduleRequest{Name: "there", When: &rousev1.When{Schedule: "@every 1h"}})
 			return err
 		},
-		"Explain": func() error { _, err := c.Explain(ctx, &rousev1.ExplainRequest{Name: "there"}); return err },
+		"GetBadge": func() error { _, err := c.GetBadge(ctx, &rousev1.GetBadgeRequest{Name: "there"}); return err },
+		"Explain":  func() error { _, err := c.Explain(ctx, &rousev1.ExplainRequest{Name: "there"}); return err },
 		"Bulk": func() error {
 			stream, err := c.Bulk(ctx, &rousev1.BulkRequest{Action: "pause", Filter: &rousev1.Filter{}})
 			return last(func() error { _, err := stream.Recv(); return err }, err)

@@ -420,6 +420,11 @@ func (f *fake) Backfill(_ context.Context, key rouse.Key, r timers.BackfillReque
 	return out, err
 }
 
+func (f *fake) Badge(ctx context.Context, key rouse.Key) (timers.BadgeState, error) {
+	_, err := f.Get(ctx, key)
+	return timers.BadgeOK, err
+}
+
 func (f *fake) Explain(_ context.Context, key rouse.Key, at rouse.Instant) (timers.Explanation, error) {
 	err := cmp.Or(f.lock(), key.Check(), rouse.CheckInstant("at", at))
 	defer f.mu.Unlock()

@@ -276,7 +276,7 @@ func TestBadInput(t *testing.T) {
 func TestRefusalsNameWhatIsOffered(t *testing.T) {
 	h := handler(newFake())
 	w := do(h, "POST", timersURL+"/a:stop", "")
-	if d := decoded[api.Problem](t, w).Detail; !strings.Contains(d, ":backfill, :explain, :pause, :reschedule, :resume, :run, :skip") || !strings.Contains(d, "%3A") {
+	if d := decoded[api.Problem](t, w).Detail; !strings.Contains(d, ":backfill, :badge, :explain, :pause, :reschedule, :resume, :run, :skip") || !strings.Contains(d, "%3A") {
 		t.Errorf("detail %q", d)
 	}
 	w = do(h, "PATCH", timersURL+"/a", "")

@@ -48,7 +48,7 @@ func (r *route) rpcMethod() string {
 // routes is the whole HTTP API.
 var routes = slices.Concat(createRoutes, batchRoutes, timersRoutes, deadRoutes, editRoutes, recordsRoutes,
 	historyRoutes, firesRoutes, planRoutes, bulkRoutes, jobsRoutes, calendarsRoutes, secretsRoutes, limitsRoutes, callsRoutes,
-	adminRoutes, accessRoutes, sessionRoutes, loginRoutes, namespacesRoutes, statusRoutes, otherRoutes)
+	adminRoutes, accessRoutes, badgeRoutes, sessionRoutes, loginRoutes, namespacesRoutes, statusRoutes, otherRoutes)
 
 // table is the routes as a tree of segments. The standard mux cannot be used: it cleans paths, and a timer
 // name may contain any printable character, such as "/" and ":" (escaped as %2F and %3A).

@@ -22,6 +22,7 @@ type Timers interface {
 	editOps
 	importOps
 	recordOps
+	badgeOps
 	aggregateOps
 	fireOps
 	planOps

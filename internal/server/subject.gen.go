@@ -82,6 +82,8 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.ExplainRequest:
 		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.GetBadgeRequest:
+		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.SimulateRequest:
 		call.About(ofFilter(m.GetFilter().GetNamespace(), m.GetFilter() != nil), m.GetFilter().GetName())
 	case *rousev1.ForecastRequest:

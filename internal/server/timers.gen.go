@@ -59,6 +59,8 @@ var planRoutes = []route{
 		summary: "Tells the next times of a schedule; nothing is stored.", means: "The next times, fewer than asked for if the schedule ends."},
 	{method: "GET", path: "/v1/namespaces/{namespace}/timers/{name}:explain", serve: explainTimer, rpc: "Timers/Explain", params: []string{"at"}, answer: api.Explanation{},
 		summary: "Reports why a timer did or did not fire, and what comes next.", means: "The explanation, also of a timer that is gone and has left records.", more: explainedTime},
+	{method: "GET", path: "/v1/namespaces/{namespace}/timers/{name}:badge", serve: getBadge, rpc: "Timers/GetBadge", answer: api.Badge{},
+		summary: "Returns the state of a timer in one word, and the path of a badge of it, which needs no credentials.", means: "The badge."},
 	{method: "POST", path: "/v1/namespaces/{namespace}/timers:simulate", serve: simulateTimers, rpc: "Timers/Simulate", body: api.Simulate{}, answer: api.Simulated{},
 		summary: "Tells what would fire in a range of time, of all timers that match; the namespace \"-\" is all of them. Nothing is changed.", means: "What would fire, in the order of time."},
 	{method: "POST", path: "/v1/namespaces/{namespace}/timers:forecast", serve: forecastTimers, rpc: "Timers/Forecast", body: api.AskForecast{}, answer: api.Forecast{},
@@ -154,6 +156,18 @@ func listOutcomes(f *httpHandler, c *call) error {
 	return c.replyJSON(http.StatusOK, outcomesListToJSON(out))
 }
 
+func getBadge(f *httpHandler, c *call) error {
+	s := &timersServer{service: f.service}
+	r := new(rousev1.GetBadgeRequest)
+	r.Namespace = c.vars[0]
+	r.Name = c.vars[1]
+	out, err := s.GetBadge(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, badgeToJSON(out))
+}
+
 func ranToJSON(p *rousev1.RunResponse) api.Ran {
 	out := api.Ran{
 		FireID: p.GetFireId(),
@@ -224,6 +238,14 @@ func outcomesListToJSON(p *rousev1.ListOutcomesResponse) api.OutcomesList {
 	out := api.OutcomesList{}
 	for _, one := range p.GetTimers() {
 		out.Timers = append(out.Timers, timerOutcomesToJSON(one))
+	}
+	return out
+}
+
+func badgeToJSON(p *rousev1.Badge) api.Badge {
+	out := api.Badge{
+		State: p.GetState(),
+		Path:  p.GetPath(),
 	}
 	return out
 }

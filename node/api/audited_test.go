@@ -36,6 +36,7 @@ import (
 // written by hand. Everything else that a door offers has one.
 var unaudited = []string{
 	"Timers/Get", "GET /timers/{name}", "GET /timers/{name}/dead/{fire_id}", "Timers/List", "GET /timers", "GET /dead", "Timers/Count", "GET /timers:count",
+	"Timers/GetBadge", "GET /timers/{name}:badge", "GET /v1/badges/{badge}",
 	"Timers/Explain", "GET /timers/{name}:explain", "Timers/Simulate", "POST /timers:simulate", "Timers/Forecast", "POST /timers:forecast", "Timers/Preview", "POST /timers:preview",
 	"Timers/AggregateRecords", "GET /records:aggregate", "Timers/ListOutcomes", "POST /timers:outcomes",
 	"Timers/ListRecords", "GET /records", "GET /timers/{name}/records", "Timers/FollowRecords", "GET /records:follow",

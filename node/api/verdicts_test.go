@@ -59,6 +59,7 @@ rwoa--   ns    Timers/Count                  | GET /timers:count
 -woa--   ns    Timers/Skip                   | POST /timers/{name}:skip
 -woa--   ns    Timers/Reschedule             | POST /timers/{name}:reschedule
 --oa--   ns    Timers/Backfill               | POST /timers/{name}:backfill
+rwoa--   ns    Timers/GetBadge               | GET /timers/{name}:badge
 rwoa--   ns    Timers/Explain                | GET /timers/{name}:explain
 rwoa--   ns    Timers/Simulate               | POST /timers:simulate
 rwoa--   ns    Timers/Forecast               | POST /timers:forecast
@@ -132,6 +133,7 @@ any key  -     Access/WhoAmI                 | GET /v1/whoami
 ---a--   all   Access/DeleteRole             | DELETE /v1/roles/{role}
 
 any key  -     GET /v1/version
+open     -     GET /v1/badges/{badge}
 open     -     GET /openapi.yaml
 open*    -     GET /v1/session
 checks   -     POST /v1/session
@@ -298,7 +300,8 @@ var samples = map[string]func(namespace string) proto.Message{
 	"Timers/Backfill": func(ns string) proto.Message {
 		return &rousev1.BackfillRequest{Namespace: ns, Name: "missing", FromMs: 1767225600000, UntilMs: 1767225700000}
 	},
-	"Timers/Explain": func(ns string) proto.Message { return &rousev1.ExplainRequest{Namespace: ns, Name: "a"} },
+	"Timers/GetBadge": func(ns string) proto.Message { return &rousev1.GetBadgeRequest{Namespace: ns, Name: "a"} },
+	"Timers/Explain":  func(ns string) proto.Message { return &rousev1.ExplainRequest{Namespace: ns, Name: "a"} },
 	"Timers/Simulate": func(ns string) proto.Message {
 		return &rousev1.SimulateRequest{Filter: &rousev1.Filter{Namespace: ns}, FromMs: 1767225600000, UntilMs: 1767225700000}
 	},

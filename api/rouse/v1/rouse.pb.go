@@ -5463,6 +5463,111 @@ func (x *Span) GetToMs() int64 {
 	return 0
 }
 
+type GetBadgeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBadgeRequest) Reset() {
+	*x = GetBadgeRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBadgeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBadgeRequest) ProtoMessage() {}
+
+func (x *GetBadgeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBadgeRequest.ProtoReflect.Descriptor instead.
+func (*GetBadgeRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *GetBadgeRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetBadgeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Badge shows the state of a timer.
+type Badge struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         string                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"` // ok, late, failing, paused or new
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`   // of the picture; with .json in place of .svg it is the data of an endpoint badge of shields.io
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Badge) Reset() {
+	*x = Badge{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Badge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Badge) ProtoMessage() {}
+
+func (x *Badge) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Badge.ProtoReflect.Descriptor instead.
+func (*Badge) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *Badge) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Badge) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
 type KeptAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ContentType   string                 `protobuf:"bytes,1,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
@@ -5474,7 +5579,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5486,7 +5591,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5499,7 +5604,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -5535,7 +5640,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5547,7 +5652,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5560,7 +5665,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Wait) GetCause() string {
@@ -5596,7 +5701,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5608,7 +5713,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5621,7 +5726,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -5691,7 +5796,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5703,7 +5808,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5716,7 +5821,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -5951,7 +6056,7 @@ type Notify struct {
 
 func (x *Notify) Reset() {
 	*x = Notify{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5963,7 +6068,7 @@ func (x *Notify) String() string {
 func (*Notify) ProtoMessage() {}
 
 func (x *Notify) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5976,7 +6081,7 @@ func (x *Notify) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notify.ProtoReflect.Descriptor instead.
 func (*Notify) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Notify) GetTarget() string {
@@ -6033,7 +6138,7 @@ type Expect struct {
 
 func (x *Expect) Reset() {
 	*x = Expect{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6045,7 +6150,7 @@ func (x *Expect) String() string {
 func (*Expect) ProtoMessage() {}
 
 func (x *Expect) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6058,7 +6163,7 @@ func (x *Expect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expect.ProtoReflect.Descriptor instead.
 func (*Expect) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Expect) GetEvery() *durationpb.Duration {
@@ -6093,7 +6198,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6105,7 +6210,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6118,7 +6223,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -6157,7 +6262,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6169,7 +6274,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6182,7 +6287,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -6248,7 +6353,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6260,7 +6365,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6273,7 +6378,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -6341,7 +6446,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6353,7 +6458,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6366,7 +6471,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -6463,7 +6568,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6475,7 +6580,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6488,7 +6593,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -6515,7 +6620,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6527,7 +6632,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6540,7 +6645,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -6562,7 +6667,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6574,7 +6679,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6587,7 +6692,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -6628,7 +6733,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6640,7 +6745,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6653,7 +6758,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *NewTimer) GetName() string {
@@ -6679,7 +6784,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6691,7 +6796,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6704,7 +6809,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -6730,7 +6835,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6742,7 +6847,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6755,7 +6860,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Created) GetName() string {
@@ -6827,7 +6932,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6839,7 +6944,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6852,7 +6957,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Problem) GetCode() string {
@@ -6901,7 +7006,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6913,7 +7018,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6926,7 +7031,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -6968,7 +7073,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6980,7 +7085,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6993,7 +7098,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -7079,7 +7184,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7091,7 +7196,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7104,7 +7209,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -7154,7 +7259,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7166,7 +7271,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7179,7 +7284,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -7219,7 +7324,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7231,7 +7336,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7244,7 +7349,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -7263,7 +7368,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7275,7 +7380,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7288,7 +7393,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -7309,7 +7414,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7321,7 +7426,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7334,7 +7439,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -7368,7 +7473,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7380,7 +7485,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7393,7 +7498,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -7422,7 +7527,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7434,7 +7539,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7447,7 +7552,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -7488,7 +7593,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7500,7 +7605,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7513,7 +7618,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -7540,7 +7645,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7552,7 +7657,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7565,7 +7670,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -7592,7 +7697,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7604,7 +7709,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7617,7 +7722,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -7646,7 +7751,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7658,7 +7763,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7671,7 +7776,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -7715,7 +7820,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7727,7 +7832,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7740,7 +7845,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -7798,7 +7903,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7810,7 +7915,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7823,7 +7928,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *When) GetSchedule() string {
@@ -7917,7 +8022,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7929,7 +8034,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7942,7 +8047,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -7998,7 +8103,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8010,7 +8115,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8023,7 +8128,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -8058,7 +8163,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8070,7 +8175,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8083,7 +8188,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -8121,7 +8226,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8133,7 +8238,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8146,7 +8251,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -8207,7 +8312,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8219,7 +8324,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8232,7 +8337,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *Reason) GetCode() string {
@@ -8292,7 +8397,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8304,7 +8409,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8317,7 +8422,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -8381,7 +8486,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8393,7 +8498,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8406,7 +8511,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -8448,7 +8553,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8460,7 +8565,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8473,7 +8578,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -8511,7 +8616,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8523,7 +8628,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8536,7 +8641,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -8594,7 +8699,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8606,7 +8711,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8619,7 +8724,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -8669,7 +8774,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8681,7 +8786,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8694,7 +8799,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -8736,7 +8841,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8748,7 +8853,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8761,7 +8866,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -8850,7 +8955,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8862,7 +8967,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8875,7 +8980,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -8944,7 +9049,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8956,7 +9061,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8969,7 +9074,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -8998,7 +9103,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9010,7 +9115,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9023,7 +9128,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -9063,7 +9168,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9075,7 +9180,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9088,7 +9193,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -9107,7 +9212,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9119,7 +9224,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9132,7 +9237,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -9152,7 +9257,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9164,7 +9269,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9177,7 +9282,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -9204,7 +9309,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9216,7 +9321,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9229,7 +9334,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -9270,7 +9375,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9282,7 +9387,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9295,7 +9400,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *Job) GetNamespace() string {
@@ -9421,7 +9526,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9433,7 +9538,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9446,7 +9551,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -9479,7 +9584,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9491,7 +9596,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9504,7 +9609,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -9527,7 +9632,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9539,7 +9644,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9552,7 +9657,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -9600,7 +9705,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9612,7 +9717,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9625,7 +9730,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *Day) GetDate() string {
@@ -9654,7 +9759,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9666,7 +9771,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9679,7 +9784,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -9723,7 +9828,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9735,7 +9840,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9748,7 +9853,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -9796,7 +9901,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9808,7 +9913,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9821,7 +9926,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -9847,7 +9952,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9859,7 +9964,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9872,7 +9977,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -9891,7 +9996,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9903,7 +10008,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9916,7 +10021,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -9936,7 +10041,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9948,7 +10053,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9961,7 +10066,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -9986,7 +10091,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9998,7 +10103,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10011,7 +10116,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 type BackupRequest struct {
@@ -10022,7 +10127,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10034,7 +10139,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10047,7 +10152,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 type BackupChunk struct {
@@ -10059,7 +10164,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10071,7 +10176,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10084,7 +10189,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -10102,7 +10207,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10114,7 +10219,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10127,7 +10232,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 type AdvanceClockRequest struct {
@@ -10141,7 +10246,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10153,7 +10258,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10166,7 +10271,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -10202,7 +10307,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10214,7 +10319,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10227,7 +10332,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -10266,7 +10371,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10278,7 +10383,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10291,7 +10396,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 type ListNodesResponse struct {
@@ -10303,7 +10408,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10315,7 +10420,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10328,7 +10433,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -10357,7 +10462,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10369,7 +10474,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10382,7 +10487,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *Node) GetId() string {
@@ -10471,7 +10576,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10483,7 +10588,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10496,7 +10601,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -10560,7 +10665,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10572,7 +10677,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10585,7 +10690,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -10628,7 +10733,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10640,7 +10745,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10653,7 +10758,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -10693,7 +10798,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10705,7 +10810,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10718,7 +10823,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -10737,7 +10842,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10749,7 +10854,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10762,7 +10867,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -10802,7 +10907,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10814,7 +10919,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10827,7 +10932,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -10992,7 +11097,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11004,7 +11109,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11017,7 +11122,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -11081,7 +11186,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11093,7 +11198,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11106,7 +11211,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -11167,7 +11272,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11179,7 +11284,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11192,7 +11297,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *Record) GetNamespace() string {
@@ -11366,7 +11471,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11378,7 +11483,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11391,7 +11496,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -11471,7 +11576,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11483,7 +11588,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11496,7 +11601,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -11552,7 +11657,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11564,7 +11669,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11577,7 +11682,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -11615,7 +11720,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11627,7 +11732,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11640,7 +11745,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -11697,7 +11802,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11709,7 +11814,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11722,7 +11827,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -11774,7 +11879,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11786,7 +11891,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11799,7 +11904,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -11897,7 +12002,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11909,7 +12014,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11922,7 +12027,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -11955,7 +12060,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11967,7 +12072,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11980,7 +12085,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -12001,7 +12106,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12013,7 +12118,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12026,7 +12131,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -12061,7 +12166,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12073,7 +12178,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12086,7 +12191,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -12120,7 +12225,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12132,7 +12237,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12145,7 +12250,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -12175,7 +12280,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12187,7 +12292,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12200,7 +12305,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -12240,7 +12345,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12252,7 +12357,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12265,7 +12370,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -12287,7 +12392,7 @@ type ReportCheckRequest struct {
 
 func (x *ReportCheckRequest) Reset() {
 	*x = ReportCheckRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12299,7 +12404,7 @@ func (x *ReportCheckRequest) String() string {
 func (*ReportCheckRequest) ProtoMessage() {}
 
 func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12312,7 +12417,7 @@ func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckRequest.ProtoReflect.Descriptor instead.
 func (*ReportCheckRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *ReportCheckRequest) GetNamespace() string {
@@ -12352,7 +12457,7 @@ type ReportCheckResponse struct {
 
 func (x *ReportCheckResponse) Reset() {
 	*x = ReportCheckResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12364,7 +12469,7 @@ func (x *ReportCheckResponse) String() string {
 func (*ReportCheckResponse) ProtoMessage() {}
 
 func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12377,7 +12482,7 @@ func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckResponse.ProtoReflect.Descriptor instead.
 func (*ReportCheckResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *ReportCheckResponse) GetExpectedByMs() int64 {
@@ -12398,7 +12503,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12410,7 +12515,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12423,7 +12528,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -12455,7 +12560,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12467,7 +12572,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12480,7 +12585,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 type SubscribeRequest struct {
@@ -12498,7 +12603,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12510,7 +12615,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12523,7 +12628,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12608,7 +12713,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12620,7 +12725,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12633,7 +12738,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -12667,7 +12772,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12679,7 +12784,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12692,7 +12797,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -12790,7 +12895,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12802,7 +12907,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12815,7 +12920,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -12853,7 +12958,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12865,7 +12970,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12878,7 +12983,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *Called) GetId() string {
@@ -12938,7 +13043,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12950,7 +13055,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12963,7 +13068,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *Open) GetNamespace() string {
@@ -13013,7 +13118,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13025,7 +13130,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13038,7 +13143,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -13081,7 +13186,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13093,7 +13198,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13106,7 +13211,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -13142,7 +13247,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13154,7 +13259,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13167,7 +13272,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -13208,7 +13313,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13220,7 +13325,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13233,7 +13338,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -13265,7 +13370,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13277,7 +13382,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13290,7 +13395,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -13325,7 +13430,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13337,7 +13442,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13350,7 +13455,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -13377,7 +13482,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13389,7 +13494,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13402,7 +13507,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *Peer) GetId() string {
@@ -13442,7 +13547,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13454,7 +13559,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13467,7 +13572,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13594,7 +13699,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13606,7 +13711,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13619,7 +13724,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{190}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -13730,7 +13835,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13742,7 +13847,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13755,7 +13860,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{191}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -14226,7 +14331,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06events\x18\x03 \x01(\rR\x06events\"4\n" +
 	"\x04Span\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x13\n" +
-	"\x05to_ms\x18\x02 \x01(\x03R\x04toMs\"[\n" +
+	"\x05to_ms\x18\x02 \x01(\x03R\x04toMs\"C\n" +
+	"\x0fGetBadgeRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"1\n" +
+	"\x05Badge\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"[\n" +
 	"\n" +
 	"KeptAnswer\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12\x18\n" +
@@ -14942,7 +15053,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x13CALL_STATUS_EXPIRED\x10\x03\x12\x1e\n" +
 	"\x1aCALL_STATUS_DELIVERY_LIMIT\x10\x04\x12\x18\n" +
 	"\x14CALL_STATUS_REJECTED\x10\x05\x12\x17\n" +
-	"\x13CALL_STATUS_DELETED\x10\x062\x8a\r\n" +
+	"\x13CALL_STATUS_DELETED\x10\x062\xc2\r\n" +
 	"\x06Timers\x122\n" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
 	"\vBatchCreate\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse\x12O\n" +
@@ -14967,7 +15078,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x10AggregateRecords\x12!.rouse.v1.AggregateRecordsRequest\x1a\".rouse.v1.AggregateRecordsResponse\x12M\n" +
 	"\fListOutcomes\x12\x1d.rouse.v1.ListOutcomesRequest\x1a\x1e.rouse.v1.ListOutcomesResponse\x12>\n" +
 	"\aPreview\x12\x18.rouse.v1.PreviewRequest\x1a\x19.rouse.v1.PreviewResponse\x12>\n" +
-	"\aExplain\x12\x18.rouse.v1.ExplainRequest\x1a\x19.rouse.v1.ExplainResponse\x12A\n" +
+	"\aExplain\x12\x18.rouse.v1.ExplainRequest\x1a\x19.rouse.v1.ExplainResponse\x126\n" +
+	"\bGetBadge\x12\x19.rouse.v1.GetBadgeRequest\x1a\x0f.rouse.v1.Badge\x12A\n" +
 	"\bSimulate\x12\x19.rouse.v1.SimulateRequest\x1a\x1a.rouse.v1.SimulateResponse\x12A\n" +
 	"\bForecast\x12\x19.rouse.v1.ForecastRequest\x1a\x1a.rouse.v1.ForecastResponse\x127\n" +
 	"\x04Bulk\x12\x15.rouse.v1.BulkRequest\x1a\x16.rouse.v1.BulkProgress0\x012\xbf\x02\n" +
@@ -15050,7 +15162,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 201)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 203)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -15133,135 +15245,137 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*Timer)(nil),                    // 78: rouse.v1.Timer
 	(*NoticeState)(nil),              // 79: rouse.v1.NoticeState
 	(*Span)(nil),                     // 80: rouse.v1.Span
-	(*KeptAnswer)(nil),               // 81: rouse.v1.KeptAnswer
-	(*Wait)(nil),                     // 82: rouse.v1.Wait
-	(*Attempt)(nil),                  // 83: rouse.v1.Attempt
-	(*Spec)(nil),                     // 84: rouse.v1.Spec
-	(*Notify)(nil),                   // 85: rouse.v1.Notify
-	(*Expect)(nil),                   // 86: rouse.v1.Expect
-	(*CalendarRule)(nil),             // 87: rouse.v1.CalendarRule
-	(*Retry)(nil),                    // 88: rouse.v1.Retry
-	(*Webhook)(nil),                  // 89: rouse.v1.Webhook
-	(*CreateRequest)(nil),            // 90: rouse.v1.CreateRequest
-	(*Debounce)(nil),                 // 91: rouse.v1.Debounce
-	(*Throttle)(nil),                 // 92: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),       // 93: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),                 // 94: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),      // 95: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                  // 96: rouse.v1.Created
-	(*Problem)(nil),                  // 97: rouse.v1.Problem
-	(*GetRequest)(nil),               // 98: rouse.v1.GetRequest
-	(*Filter)(nil),                   // 99: rouse.v1.Filter
-	(*ListRequest)(nil),              // 100: rouse.v1.ListRequest
-	(*ListResponse)(nil),             // 101: rouse.v1.ListResponse
-	(*CountRequest)(nil),             // 102: rouse.v1.CountRequest
-	(*CountResponse)(nil),            // 103: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),            // 104: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 105: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),             // 106: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),            // 107: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),               // 108: rouse.v1.RunRequest
-	(*RunResponse)(nil),              // 109: rouse.v1.RunResponse
-	(*SkipRequest)(nil),              // 110: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 111: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 112: rouse.v1.When
-	(*BackfillRequest)(nil),          // 113: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 114: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 115: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 116: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 117: rouse.v1.Reason
-	(*Coming)(nil),                   // 118: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 119: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 120: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 121: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 122: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 123: rouse.v1.Load
-	(*BulkRequest)(nil),              // 124: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 125: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 126: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 127: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 128: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 129: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 130: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 131: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 132: rouse.v1.Job
-	(*ImportRequest)(nil),            // 133: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 134: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 135: rouse.v1.Calendar
-	(*Day)(nil),                      // 136: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 137: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 138: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 139: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 140: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 141: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 142: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 143: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 144: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 145: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 146: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 147: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 148: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 149: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 150: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 151: rouse.v1.Node
-	(*AuditFilter)(nil),              // 152: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 153: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 154: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 155: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 156: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 157: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 158: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 159: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 160: rouse.v1.Record
-	(*RecordFilter)(nil),             // 161: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 162: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 163: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 164: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 165: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 166: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 167: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 168: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 169: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 170: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 171: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 172: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 173: rouse.v1.RedriveResponse
-	(*ReportCheckRequest)(nil),       // 174: rouse.v1.ReportCheckRequest
-	(*ReportCheckResponse)(nil),      // 175: rouse.v1.ReportCheckResponse
-	(*PurgeRequest)(nil),             // 176: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 177: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 178: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 179: rouse.v1.Leave
-	(*CallRequest)(nil),              // 180: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 181: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 182: rouse.v1.Called
-	(*Open)(nil),                     // 183: rouse.v1.Open
-	(*Settle)(nil),                   // 184: rouse.v1.Settle
-	(*Answer)(nil),                   // 185: rouse.v1.Answer
-	(*Failure)(nil),                  // 186: rouse.v1.Failure
-	(*Extension)(nil),                // 187: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 188: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 189: rouse.v1.Peers
-	(*Peer)(nil),                     // 190: rouse.v1.Peer
-	(*Fire)(nil),                     // 191: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 192: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 193: rouse.v1.ReportResponse
-	nil,                              // 194: rouse.v1.Namespace.CountsEntry
-	nil,                              // 195: rouse.v1.Grant.LabelsEntry
-	nil,                              // 196: rouse.v1.Spec.LabelsEntry
-	nil,                              // 197: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 198: rouse.v1.Filter.LabelsEntry
-	nil,                              // 199: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 200: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 201: rouse.v1.Open.LabelsEntry
-	nil,                              // 202: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 203: google.protobuf.Duration
+	(*GetBadgeRequest)(nil),          // 81: rouse.v1.GetBadgeRequest
+	(*Badge)(nil),                    // 82: rouse.v1.Badge
+	(*KeptAnswer)(nil),               // 83: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 84: rouse.v1.Wait
+	(*Attempt)(nil),                  // 85: rouse.v1.Attempt
+	(*Spec)(nil),                     // 86: rouse.v1.Spec
+	(*Notify)(nil),                   // 87: rouse.v1.Notify
+	(*Expect)(nil),                   // 88: rouse.v1.Expect
+	(*CalendarRule)(nil),             // 89: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 90: rouse.v1.Retry
+	(*Webhook)(nil),                  // 91: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 92: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 93: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 94: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 95: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 96: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 97: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 98: rouse.v1.Created
+	(*Problem)(nil),                  // 99: rouse.v1.Problem
+	(*GetRequest)(nil),               // 100: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 101: rouse.v1.Filter
+	(*ListRequest)(nil),              // 102: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 103: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 104: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 105: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 106: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 107: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 108: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 109: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 110: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 111: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 112: rouse.v1.SkipRequest
+	(*RescheduleRequest)(nil),        // 113: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 114: rouse.v1.When
+	(*BackfillRequest)(nil),          // 115: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 116: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 117: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 118: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 119: rouse.v1.Reason
+	(*Coming)(nil),                   // 120: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 121: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 122: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 123: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 124: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 125: rouse.v1.Load
+	(*BulkRequest)(nil),              // 126: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 127: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 128: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 129: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 130: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 131: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 132: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 133: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 134: rouse.v1.Job
+	(*ImportRequest)(nil),            // 135: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 136: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 137: rouse.v1.Calendar
+	(*Day)(nil),                      // 138: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 139: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 140: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 141: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 142: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 143: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 144: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 145: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 146: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 147: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 148: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 149: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 150: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 151: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 152: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 153: rouse.v1.Node
+	(*AuditFilter)(nil),              // 154: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 155: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 156: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 157: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 158: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 159: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 160: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 161: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 162: rouse.v1.Record
+	(*RecordFilter)(nil),             // 163: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 164: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 165: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 166: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 167: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 168: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 169: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 170: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 171: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 172: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 173: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 174: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 175: rouse.v1.RedriveResponse
+	(*ReportCheckRequest)(nil),       // 176: rouse.v1.ReportCheckRequest
+	(*ReportCheckResponse)(nil),      // 177: rouse.v1.ReportCheckResponse
+	(*PurgeRequest)(nil),             // 178: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 179: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 180: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 181: rouse.v1.Leave
+	(*CallRequest)(nil),              // 182: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 183: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 184: rouse.v1.Called
+	(*Open)(nil),                     // 185: rouse.v1.Open
+	(*Settle)(nil),                   // 186: rouse.v1.Settle
+	(*Answer)(nil),                   // 187: rouse.v1.Answer
+	(*Failure)(nil),                  // 188: rouse.v1.Failure
+	(*Extension)(nil),                // 189: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 190: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 191: rouse.v1.Peers
+	(*Peer)(nil),                     // 192: rouse.v1.Peer
+	(*Fire)(nil),                     // 193: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 194: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 195: rouse.v1.ReportResponse
+	nil,                              // 196: rouse.v1.Namespace.CountsEntry
+	nil,                              // 197: rouse.v1.Grant.LabelsEntry
+	nil,                              // 198: rouse.v1.Spec.LabelsEntry
+	nil,                              // 199: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 200: rouse.v1.Filter.LabelsEntry
+	nil,                              // 201: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 202: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 203: rouse.v1.Open.LabelsEntry
+	nil,                              // 204: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 205: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	203, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	203, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	205, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	205, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
 	15,  // 5: rouse.v1.Limit.use:type_name -> rouse.v1.LimitUse
 	16,  // 6: rouse.v1.LimitUse.keys:type_name -> rouse.v1.LimitKeyUse
@@ -15269,11 +15383,11 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	14,  // 8: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
 	43,  // 9: rouse.v1.ListLimitsResponse.nodes:type_name -> rouse.v1.StatusNode
 	13,  // 10: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	203, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	203, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	205, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	205, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
 	26,  // 13: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	28,  // 14: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	194, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	196, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	26,  // 16: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	27,  // 17: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	37,  // 18: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -15289,290 +15403,292 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	52,  // 28: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	43,  // 29: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	55,  // 30: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	195, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	197, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	55,  // 32: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	55,  // 33: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	56,  // 34: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	56,  // 35: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	203, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	205, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	65,  // 37: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	64,  // 38: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	72,  // 39: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
 	72,  // 40: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	84,  // 41: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	83,  // 42: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	82,  // 43: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	81,  // 44: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	86,  // 41: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	85,  // 42: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	84,  // 43: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	83,  // 44: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
 	80,  // 45: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
 	79,  // 46: rouse.v1.Timer.notices:type_name -> rouse.v1.NoticeState
-	196, // 47: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	88,  // 48: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	89,  // 49: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	87,  // 50: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	203, // 51: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	203, // 52: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	203, // 53: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	203, // 54: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	86,  // 55: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	85,  // 56: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
-	203, // 57: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
-	203, // 58: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
-	203, // 59: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	203, // 60: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	203, // 61: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	203, // 62: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	203, // 63: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	203, // 64: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	203, // 65: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	197, // 66: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	203, // 67: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	84,  // 68: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	198, // 47: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	90,  // 48: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	91,  // 49: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	89,  // 50: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	205, // 51: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	205, // 52: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	205, // 53: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	205, // 54: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	88,  // 55: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	87,  // 56: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
+	205, // 57: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
+	205, // 58: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
+	205, // 59: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	205, // 60: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	205, // 61: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	205, // 62: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	205, // 63: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	205, // 64: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	205, // 65: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	199, // 66: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	205, // 67: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	86,  // 68: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 69: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	91,  // 70: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	92,  // 71: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	203, // 72: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	203, // 73: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	203, // 74: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	93,  // 70: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	94,  // 71: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	205, // 72: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	205, // 73: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	205, // 74: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 75: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	94,  // 76: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	84,  // 77: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	96,  // 78: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	97,  // 79: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	198, // 80: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	99,  // 81: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	96,  // 76: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	86,  // 77: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	98,  // 78: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	99,  // 79: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	200, // 80: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	101, // 81: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	78,  // 82: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	99,  // 83: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	112, // 84: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	87,  // 85: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	203, // 86: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	203, // 87: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	118, // 88: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	117, // 89: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	101, // 83: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	114, // 84: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	89,  // 85: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	205, // 86: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	205, // 87: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	120, // 88: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	119, // 89: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	78,  // 90: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	160, // 91: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	118, // 92: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	99,  // 93: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	118, // 94: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	99,  // 95: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	203, // 96: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	123, // 97: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	99,  // 98: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	112, // 99: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	127, // 100: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	126, // 101: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
-	97,  // 102: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	132, // 103: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
-	99,  // 104: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
-	97,  // 105: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	127, // 106: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	162, // 91: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	120, // 92: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	101, // 93: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	120, // 94: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	101, // 95: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	205, // 96: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	125, // 97: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	101, // 98: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	114, // 99: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	129, // 100: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	128, // 101: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	99,  // 102: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	134, // 103: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	101, // 104: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	99,  // 105: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	129, // 106: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
 	78,  // 107: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	135, // 108: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	137, // 108: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
 	0,   // 109: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	96,  // 110: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	136, // 111: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	136, // 112: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	135, // 113: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	135, // 114: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	203, // 115: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	203, // 116: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	151, // 117: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	152, // 118: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	157, // 119: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	152, // 120: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	157, // 121: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	203, // 122: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	84,  // 123: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	118, // 124: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	83,  // 125: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	81,  // 126: rouse.v1.Record.answer:type_name -> rouse.v1.KeptAnswer
-	199, // 127: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	161, // 128: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	160, // 129: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	161, // 130: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	203, // 131: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	166, // 132: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	203, // 133: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	203, // 134: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	169, // 135: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	160, // 136: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	160, // 137: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	183, // 138: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	184, // 139: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	179, // 140: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	203, // 141: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	203, // 142: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	203, // 143: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	203, // 144: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	200, // 145: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	203, // 146: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	98,  // 110: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	138, // 111: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	138, // 112: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	137, // 113: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	137, // 114: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	205, // 115: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	205, // 116: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	153, // 117: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	154, // 118: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	159, // 119: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	154, // 120: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	159, // 121: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	205, // 122: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	86,  // 123: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	120, // 124: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	85,  // 125: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	83,  // 126: rouse.v1.Record.answer:type_name -> rouse.v1.KeptAnswer
+	201, // 127: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	163, // 128: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	162, // 129: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	163, // 130: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	205, // 131: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	168, // 132: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	205, // 133: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	205, // 134: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	171, // 135: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	162, // 136: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	162, // 137: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	185, // 138: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	186, // 139: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	181, // 140: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	205, // 141: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	205, // 142: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	205, // 143: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	205, // 144: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	202, // 145: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	205, // 146: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
 	1,   // 147: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	201, // 148: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	186, // 149: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	187, // 150: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	185, // 151: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	203, // 152: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	203, // 153: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	191, // 154: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	189, // 155: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	190, // 156: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	190, // 157: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	202, // 158: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	186, // 159: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	203, // 160: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	90,  // 161: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	93,  // 162: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	93,  // 163: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	98,  // 164: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	104, // 165: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	106, // 166: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	107, // 167: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	108, // 168: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	100, // 169: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	102, // 170: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	176, // 171: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	172, // 172: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	110, // 173: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	111, // 174: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	113, // 175: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	174, // 176: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
-	133, // 177: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	162, // 178: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	170, // 179: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	164, // 180: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	167, // 181: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	158, // 182: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	115, // 183: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	119, // 184: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	121, // 185: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	124, // 186: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	140, // 187: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	137, // 188: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	139, // 189: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	142, // 190: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	128, // 191: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	130, // 192: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	131, // 193: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 194: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 195: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 196: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 197: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 198: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 199: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	17,  // 200: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	19,  // 201: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	20,  // 202: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	21,  // 203: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	23,  // 204: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	24,  // 205: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	25,  // 206: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
-	146, // 207: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	147, // 208: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	144, // 209: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	149, // 210: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	153, // 211: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	155, // 212: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	178, // 213: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	192, // 214: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	31,  // 215: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	29,  // 216: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	30,  // 217: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	33,  // 218: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	40,  // 219: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	44,  // 220: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	50,  // 221: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	47,  // 222: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	35,  // 223: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	53,  // 224: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	57,  // 225: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	59,  // 226: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	61,  // 227: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	62,  // 228: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	74,  // 229: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	73,  // 230: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	76,  // 231: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	66,  // 232: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	68,  // 233: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	70,  // 234: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	180, // 235: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	181, // 236: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	78,  // 237: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	95,  // 238: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	95,  // 239: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 240: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	105, // 241: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	78,  // 242: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	78,  // 243: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	109, // 244: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	101, // 245: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	103, // 246: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	177, // 247: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	173, // 248: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	78,  // 249: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	78,  // 250: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	114, // 251: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	175, // 252: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
-	134, // 253: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	163, // 254: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	171, // 255: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	165, // 256: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	168, // 257: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	159, // 258: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	116, // 259: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	120, // 260: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	122, // 261: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	125, // 262: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	141, // 263: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	138, // 264: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	135, // 265: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	143, // 266: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	129, // 267: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	132, // 268: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	132, // 269: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 270: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 271: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 272: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 273: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 274: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 275: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	18,  // 276: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 277: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 278: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	22,  // 279: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 280: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 281: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	14,  // 282: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
-	148, // 283: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	148, // 284: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	145, // 285: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	150, // 286: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	154, // 287: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	156, // 288: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	188, // 289: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	193, // 290: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	32,  // 291: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	27,  // 292: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	27,  // 293: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	34,  // 294: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	41,  // 295: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	45,  // 296: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	51,  // 297: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	48,  // 298: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	36,  // 299: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	54,  // 300: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	58,  // 301: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 302: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	58,  // 303: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	63,  // 304: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	75,  // 305: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	72,  // 306: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	77,  // 307: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	67,  // 308: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	69,  // 309: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	71,  // 310: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	182, // 311: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	182, // 312: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	237, // [237:313] is the sub-list for method output_type
-	161, // [161:237] is the sub-list for method input_type
+	203, // 148: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	188, // 149: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	189, // 150: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	187, // 151: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	205, // 152: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	205, // 153: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	193, // 154: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	191, // 155: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	192, // 156: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	192, // 157: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	204, // 158: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	188, // 159: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	205, // 160: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	92,  // 161: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	95,  // 162: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	95,  // 163: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	100, // 164: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	106, // 165: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	108, // 166: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	109, // 167: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	110, // 168: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	102, // 169: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	104, // 170: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	178, // 171: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	174, // 172: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	112, // 173: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	113, // 174: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	115, // 175: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	176, // 176: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
+	135, // 177: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	164, // 178: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	172, // 179: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	166, // 180: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	169, // 181: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	160, // 182: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	117, // 183: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	81,  // 184: rouse.v1.Timers.GetBadge:input_type -> rouse.v1.GetBadgeRequest
+	121, // 185: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	123, // 186: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	126, // 187: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	142, // 188: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	139, // 189: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	141, // 190: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	144, // 191: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	130, // 192: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	132, // 193: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	133, // 194: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 195: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 196: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 197: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 198: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 199: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 200: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	17,  // 201: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	19,  // 202: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	20,  // 203: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	21,  // 204: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	23,  // 205: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	24,  // 206: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	25,  // 207: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
+	148, // 208: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	149, // 209: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	146, // 210: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	151, // 211: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	155, // 212: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	157, // 213: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	180, // 214: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	194, // 215: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	31,  // 216: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	29,  // 217: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	30,  // 218: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	33,  // 219: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	40,  // 220: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	44,  // 221: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	50,  // 222: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	47,  // 223: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	35,  // 224: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	53,  // 225: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	57,  // 226: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	59,  // 227: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	61,  // 228: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	62,  // 229: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	74,  // 230: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	73,  // 231: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	76,  // 232: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	66,  // 233: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	68,  // 234: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	70,  // 235: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	182, // 236: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	183, // 237: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	78,  // 238: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	97,  // 239: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	97,  // 240: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 241: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	107, // 242: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	78,  // 243: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	78,  // 244: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	111, // 245: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	103, // 246: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	105, // 247: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	179, // 248: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	175, // 249: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	78,  // 250: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	78,  // 251: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	116, // 252: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	177, // 253: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
+	136, // 254: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	165, // 255: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	173, // 256: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	167, // 257: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	170, // 258: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	161, // 259: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	118, // 260: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	82,  // 261: rouse.v1.Timers.GetBadge:output_type -> rouse.v1.Badge
+	122, // 262: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	124, // 263: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	127, // 264: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	143, // 265: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	140, // 266: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	137, // 267: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	145, // 268: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	131, // 269: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	134, // 270: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	134, // 271: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 272: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 273: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 274: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 275: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 276: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 277: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	18,  // 278: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 279: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 280: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	22,  // 281: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 282: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 283: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	14,  // 284: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
+	150, // 285: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	150, // 286: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	147, // 287: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	152, // 288: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	156, // 289: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	158, // 290: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	190, // 291: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	195, // 292: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	32,  // 293: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	27,  // 294: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	27,  // 295: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	34,  // 296: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	41,  // 297: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	45,  // 298: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	51,  // 299: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	48,  // 300: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	36,  // 301: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	54,  // 302: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	58,  // 303: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 304: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	58,  // 305: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	63,  // 306: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	75,  // 307: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	72,  // 308: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	77,  // 309: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	67,  // 310: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	69,  // 311: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	71,  // 312: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	184, // 313: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	184, // 314: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	238, // [238:315] is the sub-list for method output_type
+	161, // [161:238] is the sub-list for method input_type
 	161, // [161:161] is the sub-list for extension type_name
 	161, // [161:161] is the sub-list for extension extendee
 	0,   // [0:161] is the sub-list for field type_name
@@ -15583,17 +15699,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[88].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[90].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[176].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[178].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[190].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[192].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -15605,7 +15721,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   201,
+			NumMessages:   203,
 			NumExtensions: 0,
 			NumServices:   11,
 		},

@@ -47,6 +47,7 @@ const (
 	Timers_ListOutcomes_FullMethodName     = "/rouse.v1.Timers/ListOutcomes"
 	Timers_Preview_FullMethodName          = "/rouse.v1.Timers/Preview"
 	Timers_Explain_FullMethodName          = "/rouse.v1.Timers/Explain"
+	Timers_GetBadge_FullMethodName         = "/rouse.v1.Timers/GetBadge"
 	Timers_Simulate_FullMethodName         = "/rouse.v1.Timers/Simulate"
 	Timers_Forecast_FullMethodName         = "/rouse.v1.Timers/Forecast"
 	Timers_Bulk_FullMethodName             = "/rouse.v1.Timers/Bulk"
@@ -112,6 +113,8 @@ type TimersClient interface {
 	Preview(ctx context.Context, in *PreviewRequest, opts ...grpc.CallOption) (*PreviewResponse, error)
 	// Explain reports why a timer did or did not fire, and what comes next.
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
+	// GetBadge returns the state of a timer in one word, and the path of a badge of it, which needs no credentials.
+	GetBadge(ctx context.Context, in *GetBadgeRequest, opts ...grpc.CallOption) (*Badge, error)
 	// Simulate tells what would fire in a range of time, of all timers that match; the namespace "-" is all of them. Nothing is changed.
 	Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (*SimulateResponse, error)
 	// Forecast counts the occurrences that come due in each step of a range of time, of all timers that match; the namespace "-" is all of them.
@@ -370,6 +373,16 @@ func (c *timersClient) Explain(ctx context.Context, in *ExplainRequest, opts ...
 	return out, nil
 }
 
+func (c *timersClient) GetBadge(ctx context.Context, in *GetBadgeRequest, opts ...grpc.CallOption) (*Badge, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Badge)
+	err := c.cc.Invoke(ctx, Timers_GetBadge_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *timersClient) Simulate(ctx context.Context, in *SimulateRequest, opts ...grpc.CallOption) (*SimulateResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SimulateResponse)
@@ -469,6 +482,8 @@ type TimersServer interface {
 	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
 	// Explain reports why a timer did or did not fire, and what comes next.
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
+	// GetBadge returns the state of a timer in one word, and the path of a badge of it, which needs no credentials.
+	GetBadge(context.Context, *GetBadgeRequest) (*Badge, error)
 	// Simulate tells what would fire in a range of time, of all timers that match; the namespace "-" is all of them. Nothing is changed.
 	Simulate(context.Context, *SimulateRequest) (*SimulateResponse, error)
 	// Forecast counts the occurrences that come due in each step of a range of time, of all timers that match; the namespace "-" is all of them.
@@ -553,6 +568,9 @@ func (UnimplementedTimersServer) Preview(context.Context, *PreviewRequest) (*Pre
 }
 func (UnimplementedTimersServer) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
+}
+func (UnimplementedTimersServer) GetBadge(context.Context, *GetBadgeRequest) (*Badge, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetBadge not implemented")
 }
 func (UnimplementedTimersServer) Simulate(context.Context, *SimulateRequest) (*SimulateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Simulate not implemented")
@@ -980,6 +998,24 @@ func _Timers_Explain_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Timers_GetBadge_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetBadgeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).GetBadge(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_GetBadge_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).GetBadge(ctx, req.(*GetBadgeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Timers_Simulate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SimulateRequest)
 	if err := dec(in); err != nil {
@@ -1117,6 +1153,10 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Explain",
 			Handler:    _Timers_Explain_Handler,
+		},
+		{
+			MethodName: "GetBadge",
+			Handler:    _Timers_GetBadge_Handler,
 		},
 		{
 			MethodName: "Simulate",
