@@ -44,6 +44,7 @@ const (
 	partRetryOn              // Webhook.RetryOn
 	partLimit                // Limit, LimitKey
 	partNotify               // Notify, OnSuccess, OnFailure, Notices
+	partLimitKey             // LimitKey
 	partAll      = 1<<iota - 1
 )
 
@@ -153,6 +154,7 @@ func (t *Timer) bodyParts() (parts uint64) {
 	has(partPauses, !plain)
 	has(partRetryOn, len(s.Webhook.RetryOn) > 0)
 	has(partLimit, s.Limit != "" || s.LimitKey != "")
+	has(partLimitKey, t.LimitKey != "")
 	has(partNotify, s.hasNotices() || t.Notices != NoticeState{})
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
 	return parts
@@ -301,6 +303,9 @@ func (t *Timer) appendParts(b []byte) []byte {
 			b = append(b, 0)
 		}
 	}
+	if parts&partLimitKey != 0 {
+		b = codec.AppendText(b, t.LimitKey)
+	}
 	return b
 }
 
@@ -394,6 +399,9 @@ func (t *Timer) readParts(d *decoder) {
 			Every: time.Duration(d.Varint()), Format: d.Text()}
 		s.OnSuccess, s.OnFailure = d.Text(), d.Text()
 		t.Notices = NoticeState{Since: Instant(d.Varint()), Events: uint32(d.Uvarint()), Alarmed: d.Byte() != 0}
+	}
+	if parts&partLimitKey != 0 {
+		t.LimitKey = d.Text()
 	}
 }
 

@@ -142,7 +142,7 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, since, now rouse.Instant) b
 		}
 		en.leaveGate()
 	}
-	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, since, now)
+	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.CountedKey(), since, now)
 	if ga == nil {
 		return true
 	}
@@ -171,7 +171,7 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, since, now rouse.Instant) b
 // now.
 func (ga *gate) letsGoOn(en *entry, t *rouse.Timer) bool {
 	l := ga.limit
-	return l.name == t.Spec.Limit && ga.key == t.Spec.LimitKey && !l.unknown && !l.is.Paused &&
+	return l.name == t.Spec.Limit && ga.key == t.CountedKey() && !l.unknown && !l.is.Paused &&
 		(l.is.Order == rouse.OrderByDue || en.sent == 0) &&
 		(l.is.Concurrency == 0 || int(ga.running) <= l.is.Concurrency)
 }
