@@ -275,6 +275,15 @@ func (g *gates) takePlace(ga *gate) bool {
 	return true
 }
 
+// isHeld reports whether a row waits for a limit that is paused, until a client resumes it.
+func (g *gates) isHeld(en *entry) bool {
+	if en.state != atGate {
+		return false
+	}
+	l := en.gate.limit
+	return l.is.Paused && !l.unknown && !en.gate.isReady && g.seen == g.limits.Version()
+}
+
 // leaveGate gives up the place of a row at its gate, or its wait for one.
 func (en *entry) leaveGate() {
 	ga := en.gate
