@@ -15,14 +15,15 @@ func BucketOf(k Key, buckets uint32) uint32 {
 	return h.Sum32() % buckets
 }
 
-// Placed returns the bucket of a timer with a spec: that of its limit and the key that it counts for, so that
-// the owner of one bucket counts all fires of it; of the name that route returns for its target, which all
-// timers share that the same node is to fire; or of its key.
-func Placed(k Key, s *Spec, route func(target string) (name string, ok bool), buckets uint32) uint32 {
-	if s.Limit != "" {
-		k.Name = limitPlace + s.Limit + limitPlace + s.LimitKey
+// Placed returns the bucket of a timer: that of its limit and the key that it counts for, so that the owner
+// of one bucket counts all fires of it; of the name that route returns for its target, which all timers share
+// that the same node is to fire; or of its key.
+func Placed(t *Timer, route func(target string) (name string, ok bool), buckets uint32) uint32 {
+	k := t.Key
+	if t.Spec.Limit != "" {
+		k.Name = limitPlace + t.Spec.Limit + limitPlace + t.CountedKey()
 	} else if route != nil {
-		if name, ok := route(s.Target); ok {
+		if name, ok := route(t.Spec.Target); ok {
 			k = Key{Name: name}
 		}
 	}

@@ -53,6 +53,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		{"limit", func(s *Spec) { s.Limit = strings.Repeat("l", MaxNamespace+1) }},
 		{"limit_key", func(s *Spec) { s.LimitKey = "acme" }},
 		{"limit_key", func(s *Spec) { s.Limit, s.LimitKey = "payments", "a\x01b" }},
+		{"limit_key", func(s *Spec) { s.Limit, s.LimitKey = "payments", "{{customer}}" }},
 		{"limit_key", func(s *Spec) { s.Limit, s.LimitKey = "payments", strings.Repeat("k", MaxLimitKey+1) }},
 		{"webhook.accept", func(s *Spec) { s.Webhook.Accept = time.Millisecond }},
 		{"webhook.retry_on[1]", func(s *Spec) { s.Webhook.RetryOn = []string{"404", "410"} }},

@@ -48,6 +48,7 @@ const (
 	partLimit                  // Limit, LimitKey
 	partNotify                 // Notify, OnSuccess, OnFailure, Notices
 	partKeepAnswer             // KeepAnswer
+	partLimitKey               // Timer.LimitKey
 	partAll        = 1<<iota - 1
 )
 
@@ -157,6 +158,7 @@ func (t *Timer) bodyParts() (parts uint64) {
 	has(partPauses, !plain)
 	has(partRetryOn, len(s.Webhook.RetryOn) > 0)
 	has(partLimit, s.Limit != "" || s.LimitKey != "")
+	has(partLimitKey, t.LimitKey != "")
 	has(partNotify, s.hasNotices() || t.Notices != NoticeState{})
 	has(partKeepAnswer, s.KeepAnswer != 0)
 	has(partCounts, t.Fired != 0 || t.Dead != 0 || t.Missed != 0)
@@ -305,6 +307,9 @@ func (t *Timer) appendParts(b []byte) []byte {
 	if parts&partKeepAnswer != 0 {
 		b = binary.AppendUvarint(b, uint64(s.KeepAnswer))
 	}
+	if parts&partLimitKey != 0 {
+		b = codec.AppendText(b, t.LimitKey)
+	}
 	return b
 }
 
@@ -401,6 +406,9 @@ func (t *Timer) readParts(d *decoder) {
 	}
 	if parts&partKeepAnswer != 0 {
 		s.KeepAnswer = uint32(d.Uvarint())
+	}
+	if parts&partLimitKey != 0 {
+		t.LimitKey = d.Text()
 	}
 }
 

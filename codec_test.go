@@ -64,7 +64,7 @@ func drawTimer(t *rapid.T) Timer {
 		s.Criticality = rapid.Uint8().Draw(t, "criticality")
 		s.Expect = Expect{Every: time.Duration(rapid.Int64().Draw(t, "every")), Grace: time.Hour, Notify: "x:y"}
 		tm.Succeeded, tm.ExpectFrom, tm.Overdue, tm.Notice = 1, Instant(rapid.Int64().Draw(t, "expect from")), 3, NoticeRecovered
-		s.Limit, s.LimitKey = text("limit"), text("limit key")
+		s.Limit, s.LimitKey, tm.LimitKey = text("limit"), text("limit key"), text("resolved limit key")
 		s.Notify = Notify{Target: "x:pager", Events: rapid.SliceOfN(rapid.StringN(1, 9, 20), 1, 3).Draw(t, "on"), Late: span("late"),
 			After: rapid.Uint32().Draw(t, "after"), Every: span("notify every"), Format: text("format")}
 		s.OnSuccess, s.OnFailure = text("on success"), text("on failure")

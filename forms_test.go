@@ -19,7 +19,7 @@ var forms = []struct {
 	parts                           uint64
 	postgres, redis, sqlite, pebble int
 }{
-	{body: 2, record: 5, parts: 0x7ffff, postgres: 7, redis: 2, sqlite: 3, pebble: 4},
+	{body: 2, record: 5, parts: 0xfffff, postgres: 7, redis: 2, sqlite: 3, pebble: 4},
 }
 
 func TestFormsBelongToFormatsOfStores(t *testing.T) {

@@ -212,4 +212,7 @@ func (s *Spec) checkLimit(add func(field, value, wrong, cure string),
 		add(p.Field, p.Value, p.Wrong, p.Cure)
 	}
 	text("limit_key", s.LimitKey, MaxLimitKey, false)
+	if wrong := limitKeyFault(s.LimitKey); wrong != "" {
+		add("limit_key", s.LimitKey, wrong, referenceCure)
+	}
 }

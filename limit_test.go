@@ -77,7 +77,7 @@ func TestTimersOfALimitHaveOneBucket(t *testing.T) {
 	const buckets = 1 << 20
 	routed := func(string) (string, bool) { return "somewhere", true }
 	place := func(namespace, name string, s Spec, route func(string) (string, bool)) uint32 {
-		return Placed(Key{Namespace: namespace, Name: name}, &s, route, buckets)
+		return Placed(&Timer{Key: Key{Namespace: namespace, Name: name}, Spec: s}, route, buckets)
 	}
 	one := place("ns", "a", Spec{Limit: "l", LimitKey: "k"}, nil)
 	if two := place("ns", "b", Spec{Limit: "l", LimitKey: "k", Target: "x:"}, routed); one != two {

@@ -10,6 +10,7 @@ import (
 type Rewriting struct {
 	Sure, Now Instant     // as of NewTimer
 	Bucket    uint32      // of the timer with the new spec
+	LimitKey  string      // of the timer with the new spec
 	Old       Schedule    // of the timer as it is; nil if it cannot be compiled
 	New       Schedule    // of the new spec, anchored at Now
 	Restart   bool        // the new schedule begins even if it is the old one
@@ -39,7 +40,7 @@ func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 	if err != nil {
 		return Rewritten{}, err
 	}
-	to.Bucket = w.Bucket
+	to.Bucket, to.LimitKey = w.Bucket, w.LimitKey
 	var r Rewritten
 	if readable {
 		to.Created = t.Created
@@ -75,7 +76,7 @@ func amendSpec(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 		}
 	}
 	to := *t
-	to.Spec, to.Updated = spec, max(now, t.Updated)
+	to.Spec, to.LimitKey, to.Updated = spec, w.LimitKey, max(now, t.Updated)
 	if spec.Target != t.Spec.Target { // its receivers are others
 		to.Lost = 0
 	}

@@ -500,6 +500,7 @@ type Fire struct {
 	Last   bool   // no attempt follows this one
 	Lost   uint32 // how many receivers in a row have gone with the occurrence in hand
 	Spec   *Spec
+	Bucket uint32 // of the timer
 
 	// Origin is the span that created the timer, nil if there is none, and Traceparent the header of that of
 	// this attempt, which sinks pass on; empty without tracing.

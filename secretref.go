@@ -8,10 +8,7 @@ import (
 // MaxSecret is the maximum length of a secret's value, in bytes.
 const MaxSecret = 4096
 
-const (
-	secretOpen  = "{{secret:"
-	secretClose = "}}"
-)
+const secretOpen = referenceOpen + "secret:"
 
 // CheckSecretName refuses names that a secret cannot have.
 func CheckSecretName(name string) error {
@@ -29,24 +26,11 @@ func HasSecrets(text string) bool { return strings.Contains(text, secretOpen) }
 // name. A reference that is not complete is an error; errors do not contain the text, which may hold other
 // secrets.
 func ExpandSecrets(text string, value func(name string) (string, error)) (string, error) {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, secretOpen)
-		b.WriteString(before)
-		if !found {
-			return b.String(), nil
-		}
-		name, after, closed := strings.Cut(rest, secretClose)
-		if !closed {
-			return "", fmt.Errorf("a reference to a secret has no end: write it as %sNAME%s", secretOpen, secretClose)
-		}
-		v, err := value(name)
-		if err != nil {
-			return "", err
-		}
-		b.WriteString(v)
-		text = after
+	expanded, err := expandReferences(text, secretOpen, value)
+	if err == errOpenReference {
+		err = fmt.Errorf("a reference to a secret has no end: write it as %sNAME%s", secretOpen, referenceClose)
 	}
+	return expanded, err
 }
 
 // SecretNames returns the names of the secrets that the headers refer to, each with the name of its header.

@@ -29,9 +29,11 @@ type Spec struct {
 	ContentType string // of the payload; empty with a payload is application/octet-stream
 	Labels      map[string]string
 
-	Retry    Retry
-	Limit    string // the named limit of its namespace that its occurrences count for; empty is none
-	LimitKey string // of a limit per key: which of its keys they count for, such as a customer
+	Retry Retry
+	Limit string // the named limit of its namespace that its occurrences count for; empty is none
+	// of a limit per key: which of its keys they count for, such as a customer. References to the timer are
+	// replaced when it is written: {{name}}, {{label:NAME}}, {{payload:/MEMBER}}
+	LimitKey string
 	Misfire  Misfire
 	Within   time.Duration // of MisfireWithin
 	Overlap  Overlap

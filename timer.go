@@ -67,6 +67,10 @@ type Timer struct {
 	Revision   uint64
 	Spec       Spec
 
+	// LimitKey is the key that Spec.LimitKey stands for, if that has references (Spec.ExpandLimitKey); empty
+	// if it has none.
+	LimitKey string
+
 	Paused     bool
 	PauseCause PauseCause // why it is paused, for programs; Reason has the details, for people
 	Reason     string
@@ -214,6 +218,7 @@ func (t *Timer) Fire(o Occurrence) Fire {
 		Lost:       t.Lost,
 		Spec:       &t.Spec,
 		Origin:     t.Trace,
+		Bucket:     t.Bucket,
 	}
 }
 

@@ -124,7 +124,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		LastError: "e", Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: at(15), To: at(16)}},
 		Fired: 17, Dead: 18, Missed: 19, PausedAt: at(20), Pauses: []rouse.Span{{From: at(20), To: at(21)}}, Backlog: rouse.Span{From: at(21), To: at(22)}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a"), Cut: true},
 		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true, Succeeded: at(23), ExpectFrom: at(24), Overdue: at(25), Notice: rouse.NoticeRecovered,
-		Notices: rouse.NoticeState{Alarmed: true, Since: at(26), Events: 27}}
+		Notices: rouse.NoticeState{Alarmed: true, Since: at(26), Events: 27}, LimitKey: "v"}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: at(1), OtherManual: true, Manual: true, Due: at(2), LastDue: at(3), Count: 4, Attempts: 5,
 		Code: 6, Reason: "r", Target: "x:", Began: at(7), Sent: at(8), Ended: at(9), Failures: failures, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a"), Cut: true}}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: at(2)}

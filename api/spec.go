@@ -64,7 +64,8 @@ type Spec struct {
 	Webhook *Webhook `json:"webhook,omitzero"`
 	// the named limit of the namespace that its occurrences count for
 	Limit string `json:"limit,omitzero" schema:"maxLength=64"`
-	// of a limit per key: the key that they count for, such as a customer
+	// of a limit per key: the key that they count for, such as a customer; {{name}}, {{label:NAME}} and
+	// {{payload:/MEMBER}} in it are taken from the timer
 	LimitKey string `json:"limit_key,omitzero" schema:"maxLength=128"`
 	// a store that must choose which timers to serve, because its due index is gone, serves those of higher
 	// criticality first

@@ -67,6 +67,9 @@ type Timer struct {
 	Notice  string       `json:"notice,omitzero" schema:"enum=overdue|recovered|dead|missed|late|paused|succeeded|failed"`
 	Notices *NoticeState `json:"notices,omitzero"` // of a timer with notify
 
+	// the key that limit_key stands for, if it has references
+	ResolvedLimitKey string `json:"resolved_limit_key,omitzero"`
+
 	// payload, headers, answer and what targets answered are left out: the caller may not see them
 	Redacted bool `json:"redacted,omitzero"`
 
@@ -123,7 +126,7 @@ func TimerOf(t *rouse.Timer) Timer {
 		FireID:          t.Key.Fire,
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
 		Succeeded: TimeOf(t.Succeeded), ExpectFrom: TimeOf(t.ExpectFrom), Overdue: TimeOf(t.Overdue),
-		Notice: t.Notice.String(), Answer: answerOf(t.Answer)}
+		Notice: t.Notice.String(), Answer: answerOf(t.Answer), ResolvedLimitKey: t.LimitKey}
 	if st := t.Notices; st != (rouse.NoticeState{}) {
 		o.Notices = &NoticeState{Alarmed: st.Alarmed, Since: TimeOf(st.Since), Events: st.Events}
 	}
@@ -181,7 +184,8 @@ func (o *Timer) Parse() (rouse.Timer, error) {
 		Ended: o.Ended,
 		Fired: o.Fired, Dead: o.Dead, Missed: o.Missed, Passed: o.Passed, Live: state == rouse.StateFiring,
 		ConsecutiveDead: o.ConsecutiveDead, Redacted: o.Redacted,
-		Succeeded: o.Succeeded.Instant(), ExpectFrom: o.ExpectFrom.Instant(), Overdue: o.Overdue.Instant()}
+		Succeeded: o.Succeeded.Instant(), ExpectFrom: o.ExpectFrom.Instant(), Overdue: o.Overdue.Instant(),
+		LimitKey: o.ResolvedLimitKey}
 	if st := o.Notices; st != nil {
 		t.Notices = rouse.NoticeState{Alarmed: st.Alarmed, Since: st.Since.Instant(), Events: st.Events}
 	}

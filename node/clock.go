@@ -94,6 +94,7 @@ func (c *Clock) stopClock() (resume func()) {
 // another. The end of ctx leaves the clock where it is.
 //
 // Only due timers count: an accepted fire whose report does not come runs into its deadline on the way.
+// It does not wait for timers that wait for a limit that is paused.
 func (n *Node) Advance(ctx context.Context, to rouse.Instant, jump bool) (fired uint64, err error) {
 	c := n.cfg.Clock
 	if c == nil {

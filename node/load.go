@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
-	"github.com/rousehq/rouse/internal/pool/target"
 )
 
 // loads counts the fires of each bucket, so that nodes can share hot ones.
@@ -21,8 +20,7 @@ func newLoads(buckets uint32) *loads {
 
 func (l *loads) countFires(fires []rouse.Fire) {
 	for i := range fires {
-		l.fires[rouse.Placed(rouse.Key{Namespace: fires[i].Namespace, Name: fires[i].Name}, fires[i].Spec,
-			target.Route, l.buckets)].Add(1)
+		l.fires[fires[i].Bucket].Add(1)
 	}
 }
 

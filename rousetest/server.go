@@ -172,7 +172,7 @@ func (s *Server) Create(name string, spec rouse.Spec) rouse.Timer {
 func (s *Server) Now() time.Time { return s.clock.Now() }
 
 // Advance moves the clock on, from due time to due time, and returns when everything that came due has ended.
-// It returns how many fires were taken by their targets.
+// It returns how many fires were taken by their targets. What waits for a limit that is paused goes on to.
 func (s *Server) Advance(d time.Duration) (fired uint64) {
 	s.t.Helper()
 	return s.moveTestClock(rouse.At(s.Now()).Add(d), false)

@@ -231,3 +231,22 @@ func TestCheck(t *testing.T) {
 		t.Errorf("the record of the only occurrence is missing, and Check reports: %s", f.text)
 	}
 }
+
+// TestAdvanceWithAPausedLimit: what waits for a limit that is paused does not keep the clock from moving, and
+// begins once that is resumed.
+func TestAdvanceWithAPausedLimit(t *testing.T) {
+	s := NewServer(t)
+	if _, err := s.Client.Limits().Put(t.Context(), rouse.Limit{Namespace: Namespace, Name: "held", Paused: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.Create("a", rouse.Spec{Schedule: "@after 1h", Target: s.Receiver.URL(), Limit: "held"})
+	if fired := s.Advance(2 * time.Hour); fired != 0 {
+		t.Errorf("%d fired while the limit was paused", fired)
+	}
+	if _, err := s.Client.Limits().Resume(t.Context(), Namespace, "held"); err != nil {
+		t.Fatal(err)
+	}
+	if fired := s.Advance(time.Minute); fired != 1 {
+		t.Errorf("%d fired after the limit was resumed", fired)
+	}
+}

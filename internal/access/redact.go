@@ -17,6 +17,7 @@ func (c *Control) Redact(ctx context.Context, t *rouse.Timer) {
 	}
 	t.Redacted = true
 	t.Spec.Payload, t.Answer, t.LastError = nil, nil, ""
+	t.LimitKey = "" // it may be of the payload
 	if t.Spec.Webhook.Headers != nil {
 		t.Spec.Webhook.Headers = maps.Clone(t.Spec.Webhook.Headers)
 		for name := range t.Spec.Webhook.Headers {

@@ -80,7 +80,7 @@ func (g *gates) addAway(t *rouse.Timer) {
 	if g.away[t.Key] != nil {
 		return
 	}
-	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, g.Now(), g.Now())
+	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.CountedKey(), g.Now(), g.Now())
 	if ga == nil {
 		return
 	}

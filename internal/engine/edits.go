@@ -90,7 +90,7 @@ func (e *Engine) Leaving() func(*rouse.Fire) bool {
 		return nil
 	}
 	return func(f *rouse.Fire) bool {
-		return leaving[rouse.Placed(rouse.Key{Namespace: f.Namespace, Name: f.Name}, f.Spec, e.opts.Route, e.opts.Buckets)]
+		return leaving[f.Bucket]
 	}
 }
 

@@ -142,7 +142,7 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, since, now rouse.Instant) b
 		}
 		en.leaveGate()
 	}
-	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.Spec.LimitKey, since, now)
+	ga := g.ensureGate(limitName{t.Key.Namespace, t.Spec.Limit}, t.CountedKey(), since, now)
 	if ga == nil {
 		return true
 	}
@@ -171,7 +171,7 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, since, now rouse.Instant) b
 // now.
 func (ga *gate) letsGoOn(en *entry, t *rouse.Timer) bool {
 	l := ga.limit
-	return l.name == t.Spec.Limit && ga.key == t.Spec.LimitKey && !l.unknown && !l.is.Paused &&
+	return l.name == t.Spec.Limit && ga.key == t.CountedKey() && !l.unknown && !l.is.Paused &&
 		(l.is.Order == rouse.OrderByDue || en.sent == 0) &&
 		(l.is.Concurrency == 0 || int(ga.running) <= l.is.Concurrency)
 }
@@ -273,6 +273,15 @@ func (g *gates) takePlace(ga *gate) bool {
 	l.running++
 	l.began.countBegan(g.now())
 	return true
+}
+
+// isHeld reports whether a row waits for a limit that is paused, until a client resumes it.
+func (g *gates) isHeld(en *entry) bool {
+	if en.state != atGate {
+		return false
+	}
+	l := en.gate.limit
+	return l.is.Paused && !l.unknown && !en.gate.isReady && g.seen == g.limits.Version()
 }
 
 // leaveGate gives up the place of a row at its gate, or its wait for one.

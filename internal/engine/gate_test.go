@@ -137,6 +137,37 @@ func TestALimitBoundsWhatIsInProgress(t *testing.T) {
 	}
 }
 
+// TestALimitCountsForKeysOfTimers: timers whose keys are taken from their labels count by what the labels
+// are, next to those whose key is written out, and after a change by the new one.
+func TestALimitCountsForKeysOfTimers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		sink := &recorder{answer: busyFor(time.Second)}
+		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1, PerKey: true})
+		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
+		of := func(customer string) func(*timers.Put) {
+			return func(p *timers.Put) {
+				p.Mode = timers.CreateOrReplace
+				p.Spec.Limit, p.Spec.LimitKey, p.Spec.Labels = "a", "{{label:customer}}", map[string]string{"customer": customer}
+			}
+		}
+		h.put("1", "@after 1s", of("x"))
+		h.put("2", "@after 1001ms", of("y"))
+		h.put("3", "@after 1002ms", of("x"))
+		h.put("4", "@after 1003ms", withLimit("a", "x"))
+		h.put("5", "@after 1004ms", of("x"))
+		h.put("5", "@after 1004ms", of("z"))
+		began := time.Now()
+		time.Sleep(time.Minute)
+		var order []string
+		for _, a := range sink.got() {
+			order = append(order, fmt.Sprint(a.Name, " ", a.at.Sub(began).Round(time.Second)))
+		}
+		if want := []string{"1 1s", "2 1s", "5 1s", "3 2s", "4 3s"}; !slices.Equal(order, want) {
+			t.Errorf("%v, want %v", order, want)
+		}
+	})
+}
+
 func TestALimitBoundsHowManyBegin(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate   rouse.LimitRate
@@ -319,7 +350,8 @@ func TestALimitInOrder(t *testing.T) {
 		limits := newLimits(rouse.Limit{Name: "a", Concurrency: 1, Order: rouse.OrderByDue, PerKey: true})
 		h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
 		for i := 9; i >= 0; i-- {
-			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 1000+i), withLimit("a", "x"), func(p *timers.Put) {
+			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 1000+i), withLimit("a", []string{"x", "{{label:of}}"}[i%2]), func(p *timers.Put) {
+				p.Spec.Labels = map[string]string{"of": "x"}
 				p.Spec.Priority = rouse.Priority(i%3 - 1)
 				p.Spec.Retry = rouse.Retry{Attempts: 5, Interval: 20 * time.Second, Jitter: -1}
 			})

@@ -260,7 +260,7 @@ func TestTimersLeaveWithTheBucketOfTheirLimit(t *testing.T) {
 			for i := 0; ; i++ { // a key that is not in the bucket of the name
 				spec := rouse.Spec{Limit: "a", LimitKey: fmt.Sprint(i)}
 				name := inBucket(bucket, 1)[0]
-				if rouse.Placed(key(name), &spec, nil, 2) != bucket {
+				if rouse.Placed(&rouse.Timer{Key: key(name), Spec: spec}, nil, 2) != bucket {
 					h.put(name, "@after 1s", withLimit("a", spec.LimitKey))
 					break
 				}

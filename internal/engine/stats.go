@@ -56,8 +56,9 @@ func (m *memory) countStats() Stats {
 }
 
 // Idle reports whether no work is left at the store's current time: nothing is due, queued, being sent, or
-// unsettled. If so, next is the earliest time at which a row needs attention, or rouse.Never. Idle scans all
-// rows in memory, so it is for tests and development servers only.
+// unsettled; what waits for a limit that is paused is none of this. If so, next is the earliest time at which
+// a row needs attention, or rouse.Never. Idle scans all rows in memory, so it is for tests and development
+// servers only.
 func (e *Engine) Idle() (next rouse.Instant, idle bool) {
 	select {
 	case <-e.began:
@@ -103,6 +104,9 @@ func (m *memory) checkIdle() (next rouse.Instant, cursor rouse.Position, idle bo
 		w.reading == 0 && w.spilled == never && w.cursor.Visible > now
 	next = rouse.Never
 	for en := range w.entries.allEntries() {
+		if idle && m.gates.isHeld(en) {
+			continue
+		}
 		if idle = idle && en.state == waiting && en.row.Visible > now; !idle {
 			break
 		}

@@ -281,7 +281,10 @@ func (m *mergedCalls) mergeCall(ctx context.Context, c *call) (done bool, err er
 		return false, err
 	}
 	t := c.how.Merge(m.key, c.spec, m.timer, m.busy && len(m.calls) == 0, m.now)
-	t.Bucket, t.Trace = m.ts.timerBucket(m.key, &c.spec), c.span
+	if err := m.ts.placeTimer(&t); err != nil {
+		return false, err
+	}
+	t.Trace = c.span
 	row := t.Row()
 	if err := m.ts.admission.admitGrowth(m.key.Namespace, &m.to, &row); err != nil {
 		return false, err

@@ -87,6 +87,6 @@ func (ts *Timers) timerFromDraft(row *rouse.Row, json []byte) (t rouse.Timer, er
 	if t, err = rouse.NewTimer(row.Key, p.Spec, row.Due, row.Due, s); err != nil {
 		return t, err
 	}
-	t.Bucket, t.Generation, t.Revision = ts.timerBucket(row.Key, &p.Spec), row.Generation, row.Revision
-	return t, nil
+	t.Generation, t.Revision = row.Generation, row.Revision
+	return t, ts.placeTimer(&t)
 }

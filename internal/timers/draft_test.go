@@ -95,7 +95,8 @@ func TestADraftNamesALimit(t *testing.T) {
 		store := mem.New()
 		limits := limit.New(access.NewShared(store, slog.New(slog.DiscardHandler)), limit.Options{Now: store.Now, Unable: func() string { return "" }})
 		ts := running(t, store, &fired{of: map[string]int{}}, Options{Check: limits.CheckUse, Spec: func(name []byte) (rouse.Spec, error) {
-			return rouse.Spec{Schedule: "@after 24h", Target: "stream:x", Limit: string(name)}, nil
+			limit, key, _ := strings.Cut(string(name), " ")
+			return rouse.Spec{Schedule: "@after 24h", Target: "stream:x", Limit: limit, LimitKey: key}, nil
 		}})
 		draft := func(name string) *rouse.Row {
 			row := rouse.DraftRow(rouse.Key{Namespace: "n", Name: "a"}, 0, []byte(name), rouse.Reached(time.Now()))
@@ -113,7 +114,11 @@ func TestADraftNamesALimit(t *testing.T) {
 		if timer, err := ts.TakeUp(late); err != nil || timer.Paused || timer.Spec.Limit != "late" {
 			t.Errorf("a draft whose limit was made since is %+v, %v", timer, err)
 		}
-		for name, why := range map[string]string{"none": `limit "none": does not exist in namespace n`, "apart": "limit_key: is missing"} {
+		if timer, err := ts.TakeUp(draft("apart {{name}}")); err != nil || timer.Paused || timer.CountedKey() != "a" {
+			t.Errorf("a draft that takes its key from the timer is %+v, %v", timer, err)
+		}
+		for name, why := range map[string]string{"none": `limit "none": does not exist in namespace n`, "apart": "limit_key: is missing",
+			"apart {{label:x}}": `names the label "x", which the timer does not have`} {
 			row := draft(name)
 			time.Sleep(2 * draftPatience)
 			if timer, err := ts.TakeUp(row); err != nil || !timer.Paused || !strings.Contains(timer.Reason, why) {

@@ -78,7 +78,7 @@ func (ts rowsNextTo) amendRows(ctx context.Context, of *rouse.Timer, end cut) (i
 			if !t.Live || timerContents(&rouse.Timer{Spec: t.Spec}) == timerContents(&rouse.Timer{Spec: of.Spec}) {
 				return rouse.Step{Keep: true}, nil
 			}
-			t.Spec = of.Spec
+			t.Spec, t.LimitKey = of.Spec, of.LimitKey
 			return rouse.Step{To: t}, nil
 		})
 		inFlight = inFlight || out.inFlight

@@ -337,7 +337,10 @@ func (ts *Timers) preparePut(ctx context.Context, p *Put, old *rouse.Row, t *rou
 	if *t, err = rouse.NewTimer(p.Key, p.Spec, ts.Engine.Now(), now, s); err != nil {
 		return err
 	}
-	t.Bucket, t.Trace = ts.timerBucket(p.Key, &p.Spec), span
+	if err := ts.placeTimer(t); err != nil {
+		return err
+	}
+	t.Trace = span
 	w.row = t.Row()
 	w.Change = rouse.Change{Key: p.Key, To: &w.row}
 	if x, ok := (expecting{ts}).expectationRow(t, s); ok {
@@ -425,11 +428,6 @@ func (ts *Timers) checkSpec(s *rouse.Spec) error {
 		}
 	}
 	return ts.sink.Check(s)
-}
-
-// timerBucket returns the bucket of a timer: that of its key, unless its limit or its target decides.
-func (ts *Timers) timerBucket(k rouse.Key, s *rouse.Spec) uint32 {
-	return rouse.Placed(k, s, ts.opts.Engine.Route, ts.opts.Engine.Buckets)
 }
 
 // MaxPreview bounds the due times of one preview.

@@ -62,6 +62,5 @@ func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 		dead.Spec = t.Spec
 		dead.Spec.SetWhen(&when)
 	}
-	dead.Bucket = ts.timerBucket(dead.Key, &dead.Spec)
-	return nil
+	return ts.placeTimer(dead)
 }

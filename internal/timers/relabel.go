@@ -1,6 +1,7 @@
 package timers
 
 import (
+	"cmp"
 	"context"
 	"maps"
 
@@ -24,8 +25,9 @@ func (ts *Timers) Relabel(ctx context.Context, key rouse.Key, ifRevision uint64,
 	}
 	out, err := ts.editRow(ctx, access.TimersCreate, key, ifRevision, nil, func(t *rouse.Timer) (rouse.Step, error) {
 		t.Spec.Target, t.Spec.Labels, t.Updated = target, maps.Clone(labels), ts.Engine.Latest()
+		err := cmp.Or(ts.checkSpec(&t.Spec), ts.placeTimer(t))
 		last = *t
-		return rouse.Step{To: t}, ts.checkSpec(&t.Spec)
+		return rouse.Step{To: t}, err
 	})
 	last.Revision = out.revision
 	ts.access.Redact(ctx, &last)

@@ -68,8 +68,13 @@ func (w *rewriting) rewrittenTimer(t *rouse.Timer) (r rouse.Rewritten, err error
 		w.cutOff(&step, t, w.end)
 		return step
 	}
-	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: w.timerBucket(w.key, &spec),
-		Old: old, New: made,
+	placed := rouse.Timer{Key: w.key, Spec: spec}
+	if err := w.placeTimer(&placed); err != nil {
+		return r, err
+	}
+	r, err = t.Rewrite(spec, rouse.Rewriting{Sure: w.Engine.Now(), Now: now, Bucket: placed.Bucket,
+		LimitKey: placed.LimitKey,
+		Old:      old, New: made,
 		Restart: w.restart, CutOff: cutOff})
 	if err != nil || r.Unchanged {
 		return r, err

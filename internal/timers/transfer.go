@@ -148,7 +148,10 @@ func acceptImport(ctx context.Context, ts *Timers, t rouse.Timer) (rouse.Timer, 
 		return t, nil, rouse.Refuse("fire_id", t.Key.Fire, "is not the id of this fire, "+id,
 			"export it again, with its generation and due time")
 	}
-	t.Bucket, t.Revision = ts.timerBucket(t.Key, &t.Spec), 0
+	if err := ts.placeTimer(&t); err != nil {
+		return t, nil, err
+	}
+	t.Revision = 0
 	if err := t.Normalize(ts.Engine.Latest()); err != nil {
 		return t, nil, err
 	}

@@ -251,7 +251,7 @@ func TestEveryFieldIsConverted(t *testing.T) {
 		Failures: failures, Ended: 13, Passed: 14, Live: true, Asked: true, Waits: []rouse.Wait{{Cause: rouse.CauseBacklog, From: 15, To: 16}}, Fired: 17, Dead: 18,
 		Missed: 19, PausedAt: 20, Pauses: []rouse.Span{{From: 20, To: 21}}, Backlog: rouse.Span{From: 21, To: 22}, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a"), Cut: true},
 		PauseCause: rouse.PauseDeadLetters, ConsecutiveDead: 20, Redacted: true, Succeeded: 23, ExpectFrom: 24, Overdue: 25, Notice: rouse.NoticeRecovered,
-		Notices: rouse.NoticeState{Alarmed: true, Since: 26, Events: 27}}
+		Notices: rouse.NoticeState{Alarmed: true, Since: 26, Events: 27}, LimitKey: "v"}
 	record := rouse.Record{Namespace: "ns", Name: "n", Generation: 1, Ending: rouse.EndMissed, Cause: rouse.CauseOverlapped, Other: 1, OtherManual: true, Manual: true, Due: 2, LastDue: 3, Count: 4, Attempts: 5, Code: 6,
 		Reason: "r", Target: "x:", Began: 7, Sent: 8, Ended: 9, Failures: failures, Answer: &rouse.Answer{ContentType: "c", Payload: []byte("a"), Cut: true}}
 	calendar := rouse.Calendar{Namespace: "ns", Name: "n", Days: []rouse.Day{{Date: 1, Text: "t"}}, Revision: 1, Updated: 2}

@@ -21,7 +21,7 @@ func TimerToProto(t *rouse.Timer) *Timer {
 		BacklogToMs:     int64(t.Backlog.To),
 		ConsecutiveDead: t.ConsecutiveDead, Redacted: t.Redacted,
 		SucceededMs: int64(t.Succeeded), ExpectFromMs: int64(t.ExpectFrom), OverdueMs: int64(t.Overdue),
-		Notice: t.Notice.String(), Answer: answerToProto(t.Answer)}
+		Notice: t.Notice.String(), Answer: answerToProto(t.Answer), ResolvedLimitKey: t.LimitKey}
 	if st := t.Notices; st != (rouse.NoticeState{}) {
 		p.Notices = &NoticeState{Alarmed: st.Alarmed, SinceMs: int64(st.Since), Events: st.Events}
 	}
@@ -76,7 +76,7 @@ func TimerFromProto(p *Timer) (rouse.Timer, error) {
 		Succeeded: rouse.Instant(p.SucceededMs), ExpectFrom: rouse.Instant(p.ExpectFromMs),
 		Overdue: rouse.Instant(p.OverdueMs), Answer: answerFromProto(p.Answer),
 		Notices: rouse.NoticeState{Alarmed: p.GetNotices().GetAlarmed(), Since: rouse.Instant(p.GetNotices().GetSinceMs()),
-			Events: p.GetNotices().GetEvents()}}
+			Events: p.GetNotices().GetEvents()}, LimitKey: p.ResolvedLimitKey}
 	if t.Notice, err = rouse.ParseNotice(p.Notice); err != nil {
 		return rouse.Timer{}, err
 	}

@@ -4956,39 +4956,40 @@ type Timer struct {
 	FireId      string                 `protobuf:"bytes,16,opt,name=fire_id,json=fireId,proto3" json:"fire_id,omitempty"` // of a dead letter
 	// In the answer of Create only: an attempt of the generation that was replaced had started already and may still arrive;
 	// none starts after the answer.
-	InFlight        bool         `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	PauseUntilMs    int64        `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
-	AnchorMs        int64        `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
-	SentAtMs        int64        `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
-	Skips           uint32       `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
-	Passed          uint64       `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
-	Manual          bool         `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
-	Asked           bool         `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row next to a timer: redriven or backfilled
-	BeganMs         int64        `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
-	Failures        []*Attempt   `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
-	Waits           []*Wait      `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
-	Fired           uint64       `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
-	Dead            uint64       `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
-	Missed          uint64       `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
-	PassToMs        int64        `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // the end of the last of pauses
-	BacklogFromMs   int64        `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
-	BacklogToMs     int64        `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
-	Answer          *KeptAnswer  `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                           // of a timer that is kept after its schedule has ended: the answer to its last occurrence
-	PauseCause      string       `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                 // of a paused one: requested, dead_letters, schedule_cost, unreadable, calendar or schedule_invalid
-	ConsecutiveDead uint32       `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"` // dead letters in a row, as pause_after counts them
-	SucceededMs     int64        `protobuf:"varint,39,opt,name=succeeded_ms,json=succeededMs,proto3" json:"succeeded_ms,omitempty"`             // of a timer with expect: when an occurrence fired last
-	ExpectFromMs    int64        `protobuf:"varint,40,opt,name=expect_from_ms,json=expectFromMs,proto3" json:"expect_from_ms,omitempty"`        // when it was created, replaced or resumed: from then on it has to succeed
-	OverdueMs       int64        `protobuf:"varint,41,opt,name=overdue_ms,json=overdueMs,proto3" json:"overdue_ms,omitempty"`                   // by when it had to succeed, if it has not since
-	Notice          string       `protobuf:"bytes,42,opt,name=notice,proto3" json:"notice,omitempty"`                                           // of a row next to a timer that is a notice or a callback: its event, such as overdue or succeeded
-	NextMs          []int64      `protobuf:"varint,38,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // in the answer to validate_only: the next times, at most five
-	PausedAtMs      int64        `protobuf:"varint,43,opt,name=paused_at_ms,json=pausedAtMs,proto3" json:"paused_at_ms,omitempty"`              // when the pause began
-	Pauses          []*Span      `protobuf:"bytes,44,rep,name=pauses,proto3" json:"pauses,omitempty"`                                           // pauses that are over: what came due after from, until to, is skipped when its turn comes
-	Unchanged       bool         `protobuf:"varint,45,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                                    // in the answer to a write of an existing timer: nothing of it differed, and nothing was written
-	Notes           []string     `protobuf:"bytes,46,rep,name=notes,proto3" json:"notes,omitempty"`                                             // in the answer to a write of an existing timer: what of it could not be kept
-	Notices         *NoticeState `protobuf:"bytes,47,opt,name=notices,proto3" json:"notices,omitempty"`                                         // of a timer with notify
-	Redacted        bool         `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                      // payload, headers, answer and what targets answered are left out: the caller may not see them
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	InFlight         bool         `protobuf:"varint,17,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	PauseUntilMs     int64        `protobuf:"varint,18,opt,name=pause_until_ms,json=pauseUntilMs,proto3" json:"pause_until_ms,omitempty"`    // when a pause ends by itself; 0: never
+	AnchorMs         int64        `protobuf:"varint,19,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`                  // where intervals begin
+	SentAtMs         int64        `protobuf:"varint,20,opt,name=sent_at_ms,json=sentAtMs,proto3" json:"sent_at_ms,omitempty"`                // when the occurrence at due_ms is sent: later than it by the timer's jitter
+	Skips            uint32       `protobuf:"varint,21,opt,name=skips,proto3" json:"skips,omitempty"`                                        // occurrences after the one in progress that are to be skipped
+	Passed           uint64       `protobuf:"varint,22,opt,name=passed,proto3" json:"passed,omitempty"`                                      // occurrences of the schedule that have ended: what max_occurrences counts
+	Manual           bool         `protobuf:"varint,23,opt,name=manual,proto3" json:"manual,omitempty"`                                      // the occurrence in progress was asked for by run
+	Asked            bool         `protobuf:"varint,24,opt,name=asked,proto3" json:"asked,omitempty"`                                        // of a row next to a timer: redriven or backfilled
+	BeganMs          int64        `protobuf:"varint,25,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`                     // when the first attempt of the occurrence in progress was sent
+	Failures         []*Attempt   `protobuf:"bytes,26,rep,name=failures,proto3" json:"failures,omitempty"`                                   // attempts of the occurrence in progress that failed, the latest eight
+	Waits            []*Wait      `protobuf:"bytes,27,rep,name=waits,proto3" json:"waits,omitempty"`                                         // what has kept the occurrence that is next from beginning
+	Fired            uint64       `protobuf:"varint,28,opt,name=fired,proto3" json:"fired,omitempty"`                                        // of the ended ones; those that overlap each other are not counted here
+	Dead             uint64       `protobuf:"varint,29,opt,name=dead,proto3" json:"dead,omitempty"`                                          // as fired
+	Missed           uint64       `protobuf:"varint,30,opt,name=missed,proto3" json:"missed,omitempty"`                                      // as fired
+	PassToMs         int64        `protobuf:"varint,31,opt,name=pass_to_ms,json=passToMs,proto3" json:"pass_to_ms,omitempty"`                // the end of the last of pauses
+	BacklogFromMs    int64        `protobuf:"varint,32,opt,name=backlog_from_ms,json=backlogFromMs,proto3" json:"backlog_from_ms,omitempty"` // what is due from here to backlog_to_ms came due while an occurrence was in progress
+	BacklogToMs      int64        `protobuf:"varint,33,opt,name=backlog_to_ms,json=backlogToMs,proto3" json:"backlog_to_ms,omitempty"`
+	Answer           *KeptAnswer  `protobuf:"bytes,34,opt,name=answer,proto3" json:"answer,omitempty"`                                               // of a timer that is kept after its schedule has ended: the answer to its last occurrence
+	PauseCause       string       `protobuf:"bytes,35,opt,name=pause_cause,json=pauseCause,proto3" json:"pause_cause,omitempty"`                     // of a paused one: requested, dead_letters, schedule_cost, unreadable, calendar or schedule_invalid
+	ConsecutiveDead  uint32       `protobuf:"varint,36,opt,name=consecutive_dead,json=consecutiveDead,proto3" json:"consecutive_dead,omitempty"`     // dead letters in a row, as pause_after counts them
+	SucceededMs      int64        `protobuf:"varint,39,opt,name=succeeded_ms,json=succeededMs,proto3" json:"succeeded_ms,omitempty"`                 // of a timer with expect: when an occurrence fired last
+	ExpectFromMs     int64        `protobuf:"varint,40,opt,name=expect_from_ms,json=expectFromMs,proto3" json:"expect_from_ms,omitempty"`            // when it was created, replaced or resumed: from then on it has to succeed
+	OverdueMs        int64        `protobuf:"varint,41,opt,name=overdue_ms,json=overdueMs,proto3" json:"overdue_ms,omitempty"`                       // by when it had to succeed, if it has not since
+	Notice           string       `protobuf:"bytes,42,opt,name=notice,proto3" json:"notice,omitempty"`                                               // of a row next to a timer that is a notice or a callback: its event, such as overdue or succeeded
+	NextMs           []int64      `protobuf:"varint,38,rep,packed,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                         // in the answer to validate_only: the next times, at most five
+	PausedAtMs       int64        `protobuf:"varint,43,opt,name=paused_at_ms,json=pausedAtMs,proto3" json:"paused_at_ms,omitempty"`                  // when the pause began
+	Pauses           []*Span      `protobuf:"bytes,44,rep,name=pauses,proto3" json:"pauses,omitempty"`                                               // pauses that are over: what came due after from, until to, is skipped when its turn comes
+	Unchanged        bool         `protobuf:"varint,45,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                                        // in the answer to a write of an existing timer: nothing of it differed, and nothing was written
+	Notes            []string     `protobuf:"bytes,46,rep,name=notes,proto3" json:"notes,omitempty"`                                                 // in the answer to a write of an existing timer: what of it could not be kept
+	Notices          *NoticeState `protobuf:"bytes,47,opt,name=notices,proto3" json:"notices,omitempty"`                                             // of a timer with notify
+	ResolvedLimitKey string       `protobuf:"bytes,48,opt,name=resolved_limit_key,json=resolvedLimitKey,proto3" json:"resolved_limit_key,omitempty"` // the key that limit_key stands for, if it has references
+	Redacted         bool         `protobuf:"varint,37,opt,name=redacted,proto3" json:"redacted,omitempty"`                                          // payload, headers, answer and what targets answered are left out: the caller may not see them
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Timer) Reset() {
@@ -5341,6 +5342,13 @@ func (x *Timer) GetNotices() *NoticeState {
 		return x.Notices
 	}
 	return nil
+}
+
+func (x *Timer) GetResolvedLimitKey() string {
+	if x != nil {
+		return x.ResolvedLimitKey
+	}
+	return ""
 }
 
 func (x *Timer) GetRedacted() bool {
@@ -5784,14 +5792,15 @@ type Spec struct {
 	Criticality    uint32                 `protobuf:"varint,23,opt,name=criticality,proto3" json:"criticality,omitempty"`                 // 0 to 9: a store that must choose serves higher ones first
 	PauseAfter     uint32                 `protobuf:"varint,24,opt,name=pause_after,json=pauseAfter,proto3" json:"pause_after,omitempty"` // pause the timer after so many dead letters in a row; 0: never
 	Expect         *Expect                `protobuf:"bytes,25,opt,name=expect,proto3" json:"expect,omitempty"`
-	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"`                              // the named limit of the namespace that its occurrences count for
-	LimitKey       string                 `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"`        // of a limit per key: the key that they count for
-	Notify         *Notify                `protobuf:"bytes,28,opt,name=notify,proto3" json:"notify,omitempty"`                            // who is told of its failures
-	OnSuccess      string                 `protobuf:"bytes,29,opt,name=on_success,json=onSuccess,proto3" json:"on_success,omitempty"`     // a target that gets the answer to each occurrence that fires
-	OnFailure      string                 `protobuf:"bytes,30,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"`     // a target that gets the last answer to each occurrence that becomes a dead letter
-	KeepAnswer     uint32                 `protobuf:"varint,31,opt,name=keep_answer,json=keepAnswer,proto3" json:"keep_answer,omitempty"` // how many bytes of the last answer to an occurrence its record has, at most 16384; 0 is none
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Limit          string                 `protobuf:"bytes,26,opt,name=limit,proto3" json:"limit,omitempty"` // the named limit of the namespace that its occurrences count for
+	// of a limit per key: the key that they count for; {{name}}, {{label:NAME}} and {{payload:/MEMBER}} in it are taken from the timer
+	LimitKey      string  `protobuf:"bytes,27,opt,name=limit_key,json=limitKey,proto3" json:"limit_key,omitempty"`
+	Notify        *Notify `protobuf:"bytes,28,opt,name=notify,proto3" json:"notify,omitempty"`                            // who is told of its failures
+	OnSuccess     string  `protobuf:"bytes,29,opt,name=on_success,json=onSuccess,proto3" json:"on_success,omitempty"`     // a target that gets the answer to each occurrence that fires
+	OnFailure     string  `protobuf:"bytes,30,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"`     // a target that gets the last answer to each occurrence that becomes a dead letter
+	KeepAnswer    uint32  `protobuf:"varint,31,opt,name=keep_answer,json=keepAnswer,proto3" json:"keep_answer,omitempty"` // how many bytes of the last answer to an occurrence its record has, at most 16384; 0 is none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Spec) Reset() {
@@ -14264,7 +14273,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05roles\x18\x01 \x03(\v2\x0e.rouse.v1.RoleR\x05roles\"'\n" +
 	"\x11DeleteRoleRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x14\n" +
-	"\x12DeleteRoleResponse\"\x9d\v\n" +
+	"\x12DeleteRoleResponse\"\xcb\v\n" +
 	"\x05Timer\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -14323,7 +14332,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x06pauses\x18, \x03(\v2\x0e.rouse.v1.SpanR\x06pauses\x12\x1c\n" +
 	"\tunchanged\x18- \x01(\bR\tunchanged\x12\x14\n" +
 	"\x05notes\x18. \x03(\tR\x05notes\x12/\n" +
-	"\anotices\x18/ \x01(\v2\x15.rouse.v1.NoticeStateR\anotices\x12\x1a\n" +
+	"\anotices\x18/ \x01(\v2\x15.rouse.v1.NoticeStateR\anotices\x12,\n" +
+	"\x12resolved_limit_key\x180 \x01(\tR\x10resolvedLimitKey\x12\x1a\n" +
 	"\bredacted\x18% \x01(\bR\bredacted\"Z\n" +
 	"\vNoticeState\x12\x18\n" +
 	"\aalarmed\x18\x01 \x01(\bR\aalarmed\x12\x19\n" +

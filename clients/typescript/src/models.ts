@@ -141,7 +141,10 @@ export interface Spec {
   webhook?: Webhook | undefined;
   /** The named limit of the namespace that its occurrences count for. */
   limit?: string | undefined;
-  /** Of a limit per key: the key that they count for, such as a customer. */
+  /**
+   * Of a limit per key: the key that they count for, such as a customer; {{name}}, {{label:NAME}} and {{payload:/MEMBER}} in it are taken
+   * from the timer.
+   */
   limit_key?: string | undefined;
   /** A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first. */
   criticality?: number | undefined;
@@ -280,7 +283,10 @@ export interface Timer {
   webhook?: Webhook;
   /** The named limit of the namespace that its occurrences count for. */
   limit?: string;
-  /** Of a limit per key: the key that they count for, such as a customer. */
+  /**
+   * Of a limit per key: the key that they count for, such as a customer; {{name}}, {{label:NAME}} and {{payload:/MEMBER}} in it are taken
+   * from the timer.
+   */
   limit_key?: string;
   /** A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first. */
   criticality?: number;
@@ -362,6 +368,8 @@ export interface Timer {
   notice?: "overdue" | "recovered" | "dead" | "missed" | "late" | "paused" | "succeeded" | "failed";
   /** Of a timer with notify. */
   notices?: NoticeState;
+  /** The key that limit_key stands for, if it has references. */
+  resolved_limit_key?: string;
   /** Payload, headers, answer and what targets answered are left out: the caller may not see them. */
   redacted?: boolean;
   /** In answers to validate_only: the next times, at most five. */

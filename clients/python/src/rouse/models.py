@@ -211,7 +211,8 @@ class Spec:
     limit: Optional[str] = None
     """The named limit of the namespace that its occurrences count for."""
     limit_key: Optional[str] = None
-    """Of a limit per key: the key that they count for, such as a customer."""
+    """Of a limit per key: the key that they count for, such as a customer; {{name}}, {{label:NAME}} and {{payload:/MEMBER}} in it are taken
+    from the timer."""
     criticality: Optional[int] = None
     """A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first."""
     pause_after: Optional[int] = None
@@ -362,7 +363,8 @@ class Timer:
     limit: Optional[str] = None
     """The named limit of the namespace that its occurrences count for."""
     limit_key: Optional[str] = None
-    """Of a limit per key: the key that they count for, such as a customer."""
+    """Of a limit per key: the key that they count for, such as a customer; {{name}}, {{label:NAME}} and {{payload:/MEMBER}} in it are taken
+    from the timer."""
     criticality: Optional[int] = None
     """A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality first."""
     pause_after: Optional[int] = None
@@ -441,6 +443,8 @@ class Timer:
     """Of a row next to a timer that is a notice or a callback: its event."""
     notices: Optional[NoticeState] = None
     """Of a timer with notify."""
+    resolved_limit_key: Optional[str] = None
+    """The key that limit_key stands for, if it has references."""
     redacted: Optional[bool] = None
     """Payload, headers, answer and what targets answered are left out: the caller may not see them."""
     next: Optional[list[datetime]] = None

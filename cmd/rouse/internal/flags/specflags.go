@@ -36,7 +36,7 @@ type SpecFlags struct {
 
 	PauseAfter  uint32 `help:"Pause the timer after this number of consecutive dead letters; default never." placeholder:"N" show:"pause after,%s dead letters in a row"`
 	Limit       string `help:"Named limit of the namespace that its occurrences count for: rouse limit." placeholder:"NAME"`
-	LimitKey    string `help:"Key that they count for, of a limit per key." placeholder:"KEY"`
+	LimitKey    string `help:"Key that they count for, of a limit per key; with {{name}}, {{label:NAME}} or {{payload:/MEMBER}} of the timer." placeholder:"KEY"`
 	Criticality uint32 `help:"Timers of higher criticality are served first if the store cannot serve all: 0 (the default) to 9." placeholder:"N"`
 
 	ExpectEvery  time.Duration `help:"Expect the timer to succeed again so long after its last success." placeholder:"DURATION" member:"expect.every" show:"expected every"`

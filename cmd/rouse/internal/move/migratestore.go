@@ -93,9 +93,9 @@ func (c *MigrateStoreCmd) Run(a *cli.App) (err error) {
 		Bucket: func(row *rouse.Row) uint32 {
 			t, err := rouse.DecodeTimer(row)
 			if err != nil || row.State == rouse.StateNote { // nodes place rows that only they can read
-				t.Spec = rouse.Spec{}
+				t = rouse.Timer{Key: row.Key}
 			}
-			return rouse.Placed(row.Key, &t.Spec, target.Route, buckets)
+			return rouse.Placed(&t, target.Route, buckets)
 		}}
 	do := migrate.Copy
 	if c.VerifyOnly {

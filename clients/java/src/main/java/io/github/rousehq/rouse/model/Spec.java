@@ -38,7 +38,8 @@ import org.jspecify.annotations.Nullable;
  * @param keep How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all.
  * @param webhook its webhook
  * @param limit The named limit of the namespace that its occurrences count for.
- * @param limitKey Of a limit per key: the key that they count for, such as a customer.
+ * @param limitKey Of a limit per key: the key that they count for, such as a customer; {{name}}, {{label:NAME}} and {{payload:/MEMBER}} in
+ *     it are taken from the timer.
  * @param criticality A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality
  *     first.
  * @param pauseAfter Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
@@ -356,7 +357,10 @@ public record Spec(
             return this;
         }
 
-        /** Of a limit per key: the key that they count for, such as a customer. */
+        /**
+         * Of a limit per key: the key that they count for, such as a customer; {{name}}, {{label:NAME}} and {{payload:/MEMBER}} in it are
+         * taken from the timer.
+         */
         public Builder limitKey(String limitKey) {
             this.limitKey = limitKey;
             return this;

@@ -43,7 +43,8 @@ import org.jspecify.annotations.Nullable;
  * @param keep How long the row is kept when the schedule has ended: a duration, or "forever"; default not at all.
  * @param webhook its webhook
  * @param limit The named limit of the namespace that its occurrences count for.
- * @param limitKey Of a limit per key: the key that they count for, such as a customer.
+ * @param limitKey Of a limit per key: the key that they count for, such as a customer; {{name}}, {{label:NAME}} and {{payload:/MEMBER}} in
+ *     it are taken from the timer.
  * @param criticality A store that must choose which timers to serve, because its due index is gone, serves those of higher criticality
  *     first.
  * @param pauseAfter Pause the timer when so many occurrences in a row have ended as dead letters; 0 is never. For schedules of several
@@ -87,6 +88,7 @@ import org.jspecify.annotations.Nullable;
  * @param overdue By when it had to succeed, if it has not since.
  * @param notice Of a row next to a timer that is a notice or a callback: its event.
  * @param notices Of a timer with notify.
+ * @param resolvedLimitKey The key that limit_key stands for, if it has references.
  * @param redacted Payload, headers, answer and what targets answered are left out: the caller may not see them.
  * @param next In answers to validate_only: the next times, at most five.
  * @param inFlight In answers to creates only: an attempt of the generation that was replaced had started and may still arrive.
@@ -165,6 +167,7 @@ public record Timer(
         @Nullable Instant overdue,
         Timer.@Nullable Notice notice,
         @Nullable NoticeState notices,
+        @Nullable String resolvedLimitKey,
         @Nullable Boolean redacted,
         List<Instant> next,
         @Nullable Boolean inFlight,
