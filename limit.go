@@ -8,7 +8,8 @@ import (
 )
 
 // Limit is a named limit of a namespace: how many occurrences of the timers that name it (Spec.Limit) may be
-// in progress at a time, and how many may begin in a time, on all nodes together.
+// in progress at a time, and how many may begin in a time, on all nodes together. One whose name is that of a
+// target (TargetLimit) applies to all timers with this target.
 type Limit struct {
 	Namespace, Name string
 
@@ -133,9 +134,12 @@ func (r LimitRate) AtOnce() int {
 
 // CheckLimitName refuses names that a limit cannot have.
 func CheckLimitName(field, name string) error {
+	if IsTargetLimit(name) {
+		return checkTargetLimit(field, name)
+	}
 	if CheckNamespace(name) != nil { // the same alphabet
 		return Refuse(field, Shorten(name, 64), "is no name of a limit",
-			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first")
+			"use 1 to 64 of a-z, 0-9, '-', '_', '.', with a letter or digit first, or target: and a target")
 	}
 	return nil
 }
@@ -155,6 +159,9 @@ func (l *Limit) Check() error {
 	count("rate.burst", l.Rate.Burst, 0, MaxLimitRate)
 	if l.Order != "" && l.Order != OrderByDue {
 		bad.Add(Refuse("order", Shorten(l.Order, 64), "is no order", `use "due", or leave it out`))
+	}
+	if IsTargetLimit(l.Name) {
+		l.checkOfTarget(&bad)
 	}
 	if r := l.Rate; r.Count > 0 && r.Burst > 1 && r.Interval() > MaxLimitPer/time.Duration(r.Burst-1) {
 		bad.Add(Refuse("rate.burst", fmt.Sprint(r.Burst), "is more than the rate gives in 31 days",
@@ -205,6 +212,10 @@ func (s *Spec) checkLimit(add func(field, value, wrong, cure string),
 		if s.LimitKey != "" {
 			add("limit_key", s.LimitKey, "has no limit to count for", "name one in limit")
 		}
+		return
+	}
+	if IsTargetLimit(s.Limit) {
+		add("limit", s.Limit, "bounds all timers with its target, and none of another one", "leave it out")
 		return
 	}
 	if err := CheckLimitName("limit", s.Limit); err != nil {

@@ -22,7 +22,8 @@ func (n *Node) openLimits() {
 				return "the strategy of its nodes is " + n.cfg.Strategy
 			}
 			return ""
-		}, Alone: func() bool { return !n.cluster.shared }})
+		}, Alone: func() bool { return !n.cluster.shared },
+		Share: func(l *rouse.Limit) (int, float64) { return n.quotas.TargetShare(l) }})
 	n.registry.MustRegister(&limitMetrics{n: n})
 	n.addPart(parts.Part{Name: "limits", Work: func(ctx context.Context) error {
 		n.limits.Run(ctx)

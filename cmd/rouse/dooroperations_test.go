@@ -207,6 +207,17 @@ var operations = []operation{
 		refusal: refusal{"rate.count", "is missing"}, grpc: putLimit(rouse.Limit{Name: "l", Rate: rouse.LimitRate{Burst: 2}})},
 	{what: "limit of no order", method: "PUT", path: "limits/l", body: `{"concurrency":1,"order":"name"}`, args: []string{"limit", "set", "l", "--concurrency", "1", "--order", "name"},
 		refusal: refusal{"order", "is no order"}, grpc: putLimit(rouse.Limit{Name: "l", Concurrency: 1, Order: "name"})},
+	{what: "limit of a target by keys", method: "PUT", path: "limits/target%3Aa.example", body: `{"concurrency":1,"per_key":true}`,
+		args:    []string{"limit", "set", "target:a.example", "--concurrency", "1", "--per-key"},
+		refusal: refusal{"per_key", "does not go with a limit of a target"}, grpc: putLimit(rouse.Limit{Name: "target:a.example", Concurrency: 1, PerKey: true})},
+	{what: "limit of a target in order", method: "PUT", path: "limits/target%3Aa.example%3A8443", body: `{"concurrency":1,"order":"due"}`,
+		args:    []string{"limit", "set", "target:a.example:8443", "--concurrency", "1", "--order", "due"},
+		refusal: refusal{"order", "does not go with a limit of a target"}, grpc: putLimit(rouse.Limit{Name: "target:a.example:8443", Concurrency: 1, Order: "due"})},
+	{what: "pause of a limit of more than a host", method: "POST", path: "limits/target%3Aa.example%2Fb:pause", args: []string{"limit", "pause", "target:a.example/b"},
+		refusal: refusal{"name", "is no host of callbacks"},
+		grpc: func(ctx context.Context, c *client.Client) error {
+			return timerOf(c.Limits().Pause(ctx, "default", "target:a.example/b"))
+		}},
 	{what: "pause of a limit of a bad name", method: "POST", path: "limits/A:pause", args: []string{"limit", "pause", "A"}, refusal: refusal{"name", "is no name of a limit"},
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Limits().Pause(ctx, "default", "A"))

@@ -71,15 +71,30 @@ func (m *memory) enqueueDue(en *entry, now rouse.Instant) {
 		return
 	}
 	if (t.Spec.Limit != "" || en.gate != nil) && !m.gates.enterGate(en, t, m.buckets.sinceWhen(en.row.Bucket), now) {
-		if en.gate.limit.waiting > decodedMost {
-			m.dropDecoded(en)
-		}
+		m.trimWaiting(en)
+		return
+	}
+	m.enqueueAtTarget(en, t, now)
+}
+
+// enqueueAtTarget puts a due entry that has its place at its gate into the lane of its target, or keeps it at
+// the gate of that.
+func (m *memory) enqueueAtTarget(en *entry, t *rouse.Timer, now rouse.Instant) {
+	if !m.gates.enterTarget(en, t, now) {
+		m.trimWaiting(en)
 		return
 	}
 	m.enqueueInLane(en, t, now)
 }
 
-// enqueuePlaced puts an entry that has got its place at its gate into the lane of its target.
+// trimWaiting frees the memory of the timer of an entry that waits at a gate with many others.
+func (m *memory) trimWaiting(en *entry) {
+	if en.lastGate().limit.waiting > decodedMost {
+		m.dropDecoded(en)
+	}
+}
+
+// enqueuePlaced moves on an entry that has got its place at its gate.
 func (m *memory) enqueuePlaced(en *entry) {
 	now := m.Now()
 	m.noteLimited(en, now)
@@ -97,7 +112,11 @@ func (m *memory) enqueuePlaced(en *entry) {
 		m.queueDecision(en, look)
 		return
 	}
-	m.enqueueInLane(en, t, now)
+	if en.target != nil {
+		m.enqueueInLane(en, t, now)
+	} else {
+		m.enqueueAtTarget(en, t, now)
+	}
 }
 
 // noteLimited records that an entry has waited for its limit.
@@ -112,7 +131,7 @@ func (m *memory) enqueueInLane(en *entry, t *rouse.Timer, now rouse.Instant) {
 		lane = m.opts.Limit(en.row.Key.Namespace, &t.Spec, lane)
 	}
 	m.lanes.enqueueFire(en, t.Spec.Priority, lane, t.Attempts == 0 && !en.occ.Manual &&
-		en.gate == nil && now.Sub(t.SentAt(en.occ.Due)) > rouse.CatchUpAfter)
+		en.lastGate() == nil && now.Sub(t.SentAt(en.occ.Due)) > rouse.CatchUpAfter)
 	if ln := en.lane; ln.queued > ln.limit-ln.out && m.lanes.queued > decodedMost { // it will wait
 		m.dropDecoded(en)
 	} else if en.timer == nil {

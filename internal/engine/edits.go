@@ -111,6 +111,7 @@ type Progress struct {
 	Before  int         // rows that wait there and go before it
 	Further bool        // so many wait that Before has not all of them
 	Running int         // rows that have a place of the limit
+	Most    int         // of them on this node
 	Named   rouse.Limit // the limit
 }
 
@@ -126,8 +127,8 @@ func (e *Engine) Progress(key rouse.Key) (p Progress) {
 	if en.lane != nil {
 		p.Waiting, p.Limit, p.Rates = en.lane.queued, en.lane.limit, en.lane.describeRates(en.kind)
 	}
-	if ga := en.gate; ga != nil {
-		p.AtLimit, p.Running, p.Named = en.state == atGate, int(ga.running), ga.limit.is
+	if ga := en.lastGate(); ga != nil {
+		p.AtLimit, p.Running, p.Most, p.Named = en.state == atGate, int(ga.running), ga.limit.most, ga.limit.is
 		if t, err := e.memory.peekTimer(en); p.AtLimit && err == nil {
 			p.Before, p.Further = ga.countBefore(ga.limit.placeInOrder(en, t.Spec.Priority))
 		}

@@ -29,10 +29,13 @@ type gates struct {
 	timed  timedGates // by when the rate gives them a place
 	epoch  time.Time  // times of gates count from it
 	seen   uint64     // version of the limits that the gates obey
+	holds  uint64     // Limits.Holds that they obey
 	keys   int
-	idle   []*gate             // may not be in use any more
-	memory rateMemory          // of keys that are not in use
-	place  func(en *entry)     // takes a row that has its place
+	idle   []*gate         // may not be in use any more
+	memory rateMemory      // of keys that are not in use
+	place  func(en *entry) // takes a row that has its place
+	isLost func(en *entry) bool
+	lost   func(en *entry)     // takes a row that waits, and that this node may not send any more
 	ends   gateDeadlines       // of rows that wait
 	away   map[rouse.Key]*gate // attempts of other nodes that have places
 }
@@ -42,8 +45,16 @@ type Limits interface {
 	// Limit returns a limit of a namespace; the zero Limit if there is none. known is false if that is not
 	// sure: fires wait until Version changes. It is called for each fire that has a limit.
 	Limit(namespace, name string) (l rouse.Limit, known bool)
-	// Version changes with every change of a limit.
+	// Version changes with every change of a limit, and of a share.
 	Version() uint64
+	// HasTargets reports whether a namespace has limits of targets (rouse.TargetLimit).
+	HasTargets(namespace string) bool
+	// Share returns this node's share of a limit of a target: how many may be in progress, if its Concurrency
+	// is not 0, and the part of its rate, up to 1. Of 0 parts none begins.
+	Share(namespace, name string) (most int, part float64)
+	// Holds changes when a limit of a target is made, or paused: fires that wait for their turn already are
+	// to wait for it.
+	Holds() uint64
 }
 
 type limitName struct{ namespace, name string }
@@ -54,6 +65,7 @@ type limited struct {
 	of       *gates
 	is       rouse.Limit // the zero Limit lets everything through: it was deleted
 	unknown  bool        // whether there is one is not known yet
+	most     int         // in progress at each key, on this node
 	interval time.Duration
 	burst    time.Duration    // what the rate may be ahead
 	keys     map[uint64]*gate // by the hashes of the keys
@@ -122,7 +134,17 @@ func (w *gated) setOrder(order string) {
 }
 
 // waitsAt reports whether the row still waits at a gate.
-func (w *gated) waitsAt(ga *gate) bool { return w.en.gate == ga && w.en.state == atGate }
+func (w *gated) waitsAt(ga *gate) bool { return w.en.waitsAt(ga) }
+
+func (en *entry) waitsAt(ga *gate) bool { return en.state == atGate && en.lastGate() == ga }
+
+// lastGate returns the gate at which the row waits, or at which it got its last place; nil if there is none.
+func (en *entry) lastGate() *gate {
+	if en.target != nil {
+		return en.target
+	}
+	return en.gate
+}
 
 func (g *gates) init(v *env) {
 	g.env, g.limits, g.byName, g.epoch = v, v.opts.Limits, map[limitName]*limited{}, time.Now()
@@ -147,6 +169,11 @@ func (g *gates) enterGate(en *entry, t *rouse.Timer, since, now rouse.Instant) b
 		return true
 	}
 	en.gate, en.sent = ga, 0
+	return g.passGate(ga, en, t)
+}
+
+// passGate lets a row pass its last gate, or keeps it there, and reports false.
+func (g *gates) passGate(ga *gate, en *entry, t *rouse.Timer) bool {
 	l := ga.limit
 	if ga.waiting() == 0 && g.takePlace(ga) {
 		return true
@@ -173,7 +200,7 @@ func (ga *gate) letsGoOn(en *entry, t *rouse.Timer) bool {
 	l := ga.limit
 	return l.name == t.Spec.Limit && ga.key == t.CountedKey() && !l.unknown && !l.is.Paused &&
 		(l.is.Order == rouse.OrderByDue || en.sent == 0) &&
-		(l.is.Concurrency == 0 || int(ga.running) <= l.is.Concurrency)
+		int(ga.running) <= l.most
 }
 
 // mostlyLeft reports whether most rows of a heap do not wait any more, and are to be removed. slack is how
@@ -235,8 +262,12 @@ func (g *gates) ensureGate(name limitName, key string, since, at rouse.Instant) 
 
 func (l *limited) setLimit(is rouse.Limit, known bool) {
 	l.unknown = !known
-	l.is, l.interval = is, is.Rate.Interval()
-	l.burst = time.Duration(max(0, is.Rate.AtOnce()-1)) * l.interval
+	l.is, l.interval, l.most = is, is.Rate.Interval(), cmp.Or(is.Concurrency, math.MaxInt)
+	burst := is.Rate.AtOnce()
+	if rouse.IsTargetLimit(l.name) && is.Revision != 0 {
+		burst = l.applyShare(burst)
+	}
+	l.burst = time.Duration(max(0, burst-1)) * l.interval
 	for i := range l.used { // after a change to a faster rate
 		l.used[i].until = min(l.used[i].until, l.of.now()+l.burst+l.interval)
 	}
@@ -249,7 +280,7 @@ const catchUp = 100 * time.Millisecond
 // takePlace takes a place if the limit has one now.
 func (g *gates) takePlace(ga *gate) bool {
 	l := ga.limit
-	if l.unknown || l.is.Paused || l.is.Concurrency > 0 && int(ga.running) >= l.is.Concurrency {
+	if l.unknown || l.is.Paused || int(ga.running) >= l.most {
 		if ga.queue != nil {
 			ga.queue.isRated = false
 		}
@@ -280,18 +311,24 @@ func (g *gates) isHeld(en *entry) bool {
 	if en.state != atGate {
 		return false
 	}
-	l := en.gate.limit
-	return l.is.Paused && !l.unknown && !en.gate.isReady && g.seen == g.limits.Version()
+	ga := en.lastGate()
+	l := ga.limit
+	return l.is.Paused && !l.unknown && !ga.isReady && g.seen == g.limits.Version()
 }
 
-// leaveGate gives up the place of a row at its gate, or its wait for one.
+// leaveGate gives up the places of a row at its gates, or its wait for one.
 func (en *entry) leaveGate() {
-	ga := en.gate
+	en.leaveTarget()
+	en.leavePlace(&en.gate)
+}
+
+func (en *entry) leavePlace(at **gate) {
+	ga := *at
 	if ga == nil {
 		return
 	}
-	en.gate = nil
-	if en.state == atGate {
+	waits := en.waitsAt(ga)
+	if *at = nil; waits {
 		ga.endWait(en)
 	} else {
 		ga.running--
@@ -343,6 +380,10 @@ func (g *gates) openGate(ga *gate) {
 		en := first.en
 		if !first.waitsAt(ga) {
 			heap.Pop(&ga.queue.rows)
+			continue
+		}
+		if g.isLost(en) { // its place would be used for nothing
+			g.lost(en)
 			continue
 		}
 		if !g.takePlace(ga) {
@@ -417,7 +458,7 @@ func (g *gates) wakeGates() (reordered bool) {
 		g.seen = v
 		for _, l := range g.byName {
 			is, known := g.limits.Limit(l.namespace, l.name)
-			if is == l.is && known == !l.unknown {
+			if is == l.is && known == !l.unknown && !rouse.IsTargetLimit(l.name) {
 				continue
 			}
 			other, reset := is.Order != l.is.Order, is.Reset > l.is.Reset
@@ -441,6 +482,7 @@ func (g *gates) wakeGates() (reordered bool) {
 	if now >= g.memory.looks {
 		g.memory.looks = now + cohortTime
 		g.closeIdle(now)
+		g.leaveLost()
 	}
 	for len(g.timed) > 0 && g.timed[0].queue.until <= now {
 		ga := g.timed[0]

@@ -21,10 +21,11 @@ type someLimits struct {
 	list    map[string]rouse.Limit
 	unknown bool
 	version atomic.Uint64
+	share   float64 // of limits of targets: all of it unless it is set
 }
 
 func newLimits(list ...rouse.Limit) *someLimits {
-	s := &someLimits{list: map[string]rouse.Limit{}}
+	s := &someLimits{list: map[string]rouse.Limit{}, share: 1}
 	s.setLimits(list...)
 	return s
 }
@@ -53,6 +54,32 @@ func (s *someLimits) Limit(_, name string) (rouse.Limit, bool) {
 }
 
 func (s *someLimits) Version() uint64 { return s.version.Load() }
+
+func (s *someLimits) HasTargets(string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.list {
+		if rouse.IsTargetLimit(name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *someLimits) Share(_, name string) (most int, part float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(float64(s.list[name].Concurrency) * s.share), s.share
+}
+
+func (s *someLimits) Holds() uint64 { return s.version.Load() }
+
+func (s *someLimits) setShare(part float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.share = part
+	s.version.Add(1)
+}
 
 // withLimit is an edit of a put.
 func withLimit(name, key string) func(*timers.Put) {

@@ -23,7 +23,7 @@ type gateDeadline struct {
 	last rouse.Instant
 }
 
-func (d *gateDeadline) hasLeft() bool { return d.en.gate != d.ga || d.en.state != atGate }
+func (d *gateDeadline) hasLeft() bool { return !d.en.waitsAt(d.ga) }
 
 // watchDeadline adds a row that waits at its gate, if it has a deadline.
 func (d *gateDeadlines) watchDeadline(en *entry, t *rouse.Timer) {
@@ -35,7 +35,7 @@ func (d *gateDeadlines) watchDeadline(en *entry, t *rouse.Timer) {
 		heap.Init(&d.list)
 		d.prune = 2*len(d.list) + 1024
 	}
-	heap.Push(&d.list, gateDeadline{en, en.gate, t.SentAt(en.occ.Due).Add(t.Spec.Deadline)})
+	heap.Push(&d.list, gateDeadline{en, en.lastGate(), t.SentAt(en.occ.Due).Add(t.Spec.Deadline)})
 }
 
 // takeOverdue takes a row that still waits and whose deadline has passed; nil if there is none.

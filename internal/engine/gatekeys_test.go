@@ -12,7 +12,10 @@ import (
 )
 
 // oneLimit is the same limit for all names.
-type oneLimit struct{ is rouse.Limit }
+type oneLimit struct {
+	Limits // there is none of a target
+	is     rouse.Limit
+}
 
 func (o oneLimit) Limit(_, name string) (l rouse.Limit, known bool) {
 	l = o.is
@@ -28,9 +31,9 @@ const aDay = 24 * time.Hour
 func newGates(l rouse.Limit) *gates {
 	l.Namespace, l.PerKey, l.Revision = "n", true, 1
 	g := new(gates)
-	g.init(&env{opts: Options{Limits: oneLimit{l}}})
+	g.init(&env{opts: Options{Limits: oneLimit{is: l}}})
 	g.epoch = g.epoch.Add(-100 * aDay)
-	g.place = func(*entry) {}
+	g.place, g.isLost = func(*entry) {}, func(*entry) bool { return false }
 	return g
 }
 

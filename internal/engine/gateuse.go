@@ -92,7 +92,8 @@ type aged struct {
 
 // waitsFor reports whether the row still waits for the limit since then.
 func (a *aged) waitsFor(l *limited) bool {
-	return a.en.gate != nil && a.en.gate.limit == l && a.en.state == atGate && a.en.row.Visible == a.at
+	ga := a.en.lastGate()
+	return ga != nil && ga.limit == l && a.en.state == atGate && a.en.row.Visible == a.at
 }
 
 // gateAges is a heap of rows by since when they wait.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/boottime"
 )
 
 // memory has the rows that come due soon, and the state of each: where it waits, and whether an attempt
@@ -42,7 +43,8 @@ func newMemory(v *env, sink rouse.Sink, buckets *ownership, holds *holds, crowds
 	m.window.init(v.opts.MaxRows, v.opts.MaxBytes)
 	m.lanes.init(v)
 	m.gates.init(v)
-	m.gates.place = m.enqueuePlaced
+	m.gates.place, m.gates.lost = m.enqueuePlaced, m.giveUpEntry
+	m.gates.isLost = func(en *entry) bool { return holds.isLost(en, boottime.Now()) }
 	return m
 }
 
@@ -193,7 +195,7 @@ func (m *memory) settledEntry(w *Write, revision uint64, now rouse.Instant) {
 		stampRow(c.To, revision)
 		m.window.updateRow(en, c.To)
 		en.held = w.held
-		if !en.keepsPlace() {
+		if en.leaveTarget(); !en.keepsPlace() {
 			en.leaveGate()
 		}
 	}
@@ -265,6 +267,7 @@ func (m *memory) takeKnown(row *rouse.Row, hash uint64, t *rouse.Timer, held tim
 // bucket that this node may still own stays: if the ownership is renewed before another node had the bucket,
 // no rescan would find the row again.
 func (m *memory) giveUpEntry(en *entry) {
+	en.leaveGate()
 	en.lane = nil
 	if m.buckets.currentGrant().ownsBucket(en.row.Bucket) {
 		m.window.placeAt(en, m.Now().Add(lookAgain))

@@ -68,6 +68,9 @@ func (s *sender) fireLoop(ctx context.Context) {
 		if s.memory.gates.wakeGates() {
 			s.memory.leavePlaces()
 		}
+		if s.memory.gates.takeHolds() {
+			s.memory.requeueHeld(now)
+		}
 		s.memory.expireAtGates(now)
 		s.memory.dispatchDeliveries()
 		if wait, ok := s.memory.gates.untilNext(); ok {

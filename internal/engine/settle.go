@@ -292,7 +292,7 @@ func (s *settler) countReported(list []reported, behind bool) {
 					r.alone.freed = true
 				}
 				r.counted = true
-				if !r.en.retriesInPlace(r.o) {
+				if r.en.leaveTarget(); !r.en.retriesInPlace(r.o) {
 					r.en.leaveGate()
 				}
 				s.countAttempt(ln, r, store)

@@ -69,6 +69,7 @@ type entry struct {
 	handle  wheel.Handle
 	lane    *lane
 	gate    *gate // it waits there, or has a place of it; nil without a limit
+	target  *gate // the same of the limit of its target, which comes after gate
 	// decoded when it is fired; nil before, after the row has changed, and while it waits with many others
 	timer *rouse.Timer
 
@@ -234,7 +235,7 @@ func (w *window) placeAt(en *entry, at rouse.Instant) {
 		en.slot = uint32(len(w.slots))
 		w.slots = append(w.slots, en)
 	}
-	if !en.keepsPlace() {
+	if en.leaveTarget(); !en.keepsPlace() {
 		en.leaveGate()
 	}
 	en.state = waiting

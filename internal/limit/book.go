@@ -30,6 +30,9 @@ type Options struct {
 	Unable func() string
 	Alone  func() bool // no other node uses the store
 	Log    *slog.Logger
+	// Share returns this node's share of a limit of a target: how many may be in progress, if it has a
+	// concurrency, and the part of its rate, 0 to 1. Nil is all of it.
+	Share func(l *rouse.Limit) (most int, part float64)
 }
 
 // Book has the limits of a store as this node knows them. It is safe for concurrent use.
@@ -37,12 +40,14 @@ type Book struct {
 	opts    Options
 	kind    *access.Kind
 	version atomic.Uint64
+	holds   atomic.Uint64
 
 	unknown chan string // names of notes that Run is to read
 
 	mu     sync.RWMutex
 	limits map[string]rouse.Limit // by the names of the notes
 	count  map[string]int         // of each namespace
+	target map[string]int         // of each namespace: those of targets
 	absent map[string]time.Time   // names of notes that were read and are not there, until when that counts
 }
 
@@ -58,7 +63,7 @@ const (
 
 // New returns the limits of a store. It is empty until shared is loaded.
 func New(shared *access.Shared, o Options) *Book {
-	b := &Book{opts: o, limits: map[string]rouse.Limit{}, count: map[string]int{}, absent: map[string]time.Time{},
+	b := &Book{opts: o, limits: map[string]rouse.Limit{}, count: map[string]int{}, target: map[string]int{}, absent: map[string]time.Time{},
 		unknown: make(chan string, maxUnknown)}
 	b.kind = shared.Kind("limit", b.applyNote)
 	b.kind.Quick()
@@ -90,11 +95,17 @@ func (b *Book) applyNote(n note.Note) {
 	defer b.mu.Unlock()
 	defer b.version.Add(1)
 	namespace, name, _ := strings.Cut(n.Name, "/")
-	_, had := b.limits[n.Name]
+	was, had := b.limits[n.Name]
+	counts := []map[string]int{b.count}
+	if rouse.IsTargetLimit(name) {
+		counts = append(counts, b.target)
+	}
 	if n.Revision == 0 {
 		delete(b.limits, n.Name)
-		if b.count[namespace]--; !had || b.count[namespace] <= 0 {
-			delete(b.count, namespace)
+		for _, count := range counts {
+			if count[namespace]--; !had || count[namespace] <= 0 {
+				delete(count, namespace)
+			}
 		}
 		return
 	}
@@ -107,7 +118,12 @@ func (b *Book) applyNote(n note.Note) {
 	s.applyTo(&l)
 	b.limits[n.Name] = l
 	if !had {
-		b.count[namespace]++
+		for _, count := range counts {
+			count[namespace]++
+		}
+	}
+	if rouse.IsTargetLimit(name) && (!had || l.Paused && !was.Paused) {
+		b.holds.Add(1)
 	}
 }
 
@@ -119,7 +135,7 @@ func (b *Book) Limit(namespace, name string) (l rouse.Limit, known bool) {
 	l, known = b.limits[place]
 	until := b.absent[place]
 	b.mu.RUnlock()
-	if known || b.opts.Alone() || time.Now().Before(until) {
+	if known || rouse.IsTargetLimit(name) || b.opts.Alone() || time.Now().Before(until) {
 		return l, true
 	}
 	select {
@@ -128,6 +144,43 @@ func (b *Book) Limit(namespace, name string) (l rouse.Limit, known bool) {
 	}
 	return l, false
 }
+
+// HasTargets reports whether a namespace has limits of targets, which apply to timers that do not name them.
+func (b *Book) HasTargets(namespace string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.target[namespace] > 0
+}
+
+// Targets returns the limits of targets of all namespaces.
+func (b *Book) Targets() (list []rouse.Limit) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if len(b.target) == 0 {
+		return nil
+	}
+	for _, l := range b.limits {
+		if rouse.IsTargetLimit(l.Name) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// Share returns this node's share of a limit of a target. See Options.Share.
+func (b *Book) Share(namespace, name string) (most int, part float64) {
+	l := b.findLimit(namespace, name)
+	if b.opts.Share == nil {
+		return l.Concurrency, 1
+	}
+	return b.opts.Share(&l)
+}
+
+// Divided notes that Share may return another share.
+func (b *Book) Divided() { b.version.Add(1) }
+
+// Holds changes when a limit of a target is made, or paused.
+func (b *Book) Holds() uint64 { return b.holds.Load() }
 
 // Run looks for limits that timers name, and that this node does not know, until ctx ends.
 func (b *Book) Run(ctx context.Context) {
@@ -188,7 +241,7 @@ func (b *Book) Put(ctx context.Context, l rouse.Limit, revision uint64) (rouse.L
 	if err := b.opts.Access.Require(ctx, access.LimitsWrite, l.Namespace, "", nil); err != nil {
 		return rouse.Limit{}, err
 	}
-	if why := b.opts.Unable(); why != "" {
+	if why := b.opts.Unable(); why != "" && !rouse.IsTargetLimit(l.Name) {
 		return rouse.Limit{}, rouse.Refuse("limit", l.Name, "cannot be counted: "+why,
 			"use strategy bucket, by which one node has all timers that count together")
 	}

@@ -325,3 +325,47 @@ func TestStrangersLearnNothingOfLimits(t *testing.T) {
 		mustRefuse(t, calls["put"](as("operator", "ns"), "a"), "limit", "a", "a reason")
 	})
 }
+
+// TestLimitsOfTargets: nodes know them without a timer that names one, may have them with any strategy, and
+// learn when those that wait already are to be held.
+func TestLimitsOfTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		share := func(l *rouse.Limit) (int, float64) { return l.Concurrency / 2, 0.5 }
+		unable := func(o *limit.Options) { o.Unable, o.Share = func() string { return "a reason" }, share }
+		b := open(t, mem.New(), unable)
+		const name = "target:api.example.com"
+		if l, known := b.Limit("ns", name); !known || l.Revision != 0 || b.HasTargets("ns") {
+			t.Errorf("before it is made: %+v, %t", l, known)
+		}
+		holds := b.Holds()
+		changed := func(what string, want bool) {
+			t.Helper()
+			if now := b.Holds(); (now != holds) != want {
+				t.Errorf("%s: those that wait are held: %t", what, now != holds)
+			}
+			holds = b.Holds()
+		}
+		made := mustPut(t, b, rouse.Limit{Namespace: "ns", Name: name, Concurrency: 8})
+		changed("made", true)
+		if l, known := b.Limit("ns", name); l != made || !known || !b.HasTargets("ns") || b.HasTargets("other") {
+			t.Errorf("%+v, %t", l, known)
+		}
+		if most, part := b.Share("ns", name); most != 4 || part != 0.5 {
+			t.Errorf("a share of %d and %v", most, part)
+		}
+		if list := b.Targets(); len(list) != 1 || list[0] != made || b.Count("ns") != 1 {
+			t.Errorf("%+v", list)
+		}
+		mustPut(t, b, rouse.Limit{Namespace: "ns", Name: name, Concurrency: 9})
+		changed("with more", false)
+		for _, paused := range []bool{true, false} {
+			if _, err := b.Pause(t.Context(), "ns", name, paused); err != nil {
+				t.Error(err)
+			}
+			changed(fmt.Sprint("paused ", paused), paused)
+		}
+		if err := b.Delete(t.Context(), "ns", name); err != nil || b.HasTargets("ns") || b.Targets() != nil {
+			t.Errorf("deleted: %v", err)
+		}
+	})
+}

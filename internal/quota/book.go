@@ -3,6 +3,7 @@
 //	operation ─► Book.Writes, Room, Fit, Read ─► counts of the store, this node's share of a rate ─► *rouse.QuotaError
 //	engine    ─► Book.Of                      ─► this node's share of the rate of fires; bounds of its contents
 //	pools     ─► Book.GroupRoom               ─► whether this node may start another group of workers
+//	limits    ─► Book.TargetShare             ─► this node's share of a limit of a target
 //
 // Counts, such as that of timers, are in the store. A node adds at most half of the room, divided by the
 // number of nodes, before it reads the count again. A rate is divided: each node publishes its demand of each
@@ -49,6 +50,10 @@ type Options struct {
 	Secrets func(namespace string) int                       // that a namespace has; may be nil
 	Limits  func(namespace string) int                       // that a namespace has; may be nil
 	Log     *slog.Logger
+
+	Targets func() []rouse.Limit                // the limits of targets; may be nil
+	Uses    func() map[rouse.Key]rouse.LimitUse // of them, on this node; required with Targets
+	Divided func()                              // is called when TargetShare may have changed; required with Targets
 }
 
 // Book has the namespaces of a store, and their use as this node knows it. It is safe for concurrent use.
@@ -58,6 +63,8 @@ type Book struct {
 	kind   *access.Kind // of the namespaces
 	shares shares
 	sizes  sizes
+
+	targets targets
 
 	mu     sync.RWMutex
 	spaces map[string]*space
@@ -69,7 +76,12 @@ func New(store Store, shared *access.Shared, o Options) *Book {
 	if o.Refused == nil {
 		o.Refused = func(string, string) {}
 	}
+	if o.Targets == nil {
+		o.Targets, o.Divided = func() []rouse.Limit { return nil }, func() {}
+	}
 	b := &Book{opts: o, store: store, spaces: map[string]*space{}}
+	b.targets.begins = 2 // one that begins at the same time is known then
+	b.targets.byName = map[rouse.Key]*targetShare{}
 	b.kind = shared.Kind("namespace", b.applyNamespaceNote)
 	b.shares.init(b, shared)
 	b.sizes.init(b, shared)

@@ -44,13 +44,14 @@ const maxPast = 256
 type written map[string]int64
 
 // published is the note of a node: its demand in requests a second by namespace and kind, the bytes that it
-// has written, and its groups of workers.
+// has written, its groups of workers, and its demand of the limits of targets.
 type published struct {
 	At      rouse.Instant             `json:"at"`
 	Run     string                    `json:"run,omitempty"` // of the node: it begins to count at 0
 	Demand  map[string][kinds]float64 `json:"demand,omitempty"`
 	Written written                   `json:"written,omitempty"`
 	Groups  map[string]int            `json:"groups,omitempty"`
+	Targets map[string]targetDemand   `json:"targets,omitempty"` // by namespace, "/", and the name of the limit
 
 	revision uint64 // of the note
 }
@@ -139,16 +140,19 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 	for last, round := time.Now(), 0; ; round++ {
 		// While there are no namespaces, each second round is enough for the nodes to know how many they are
 		// when the first one is created.
-		if alone || round%2 == 0 || b.hasNamespaces() {
+		if alone || round%2 == 0 || b.hasNamespaces() || len(b.opts.Targets()) > 0 {
 			if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
 				mine := b.newPublished(now, time.Since(last).Seconds())
 				last = time.Now()
 				if b.publishDemand(ctx, mine, alone) == nil {
-					b.divideRates(now)
+					peers := b.shares.livePublished(now)
+					b.divideRates(peers)
+					b.divideTargets(now, peers, alone)
 					b.deleteDead(ctx)
 				}
 			}
 		}
+		b.leaveTargets()
 		select {
 		case <-ctx.Done():
 			if !alone { // the others take this node's shares
@@ -182,7 +186,7 @@ func (b *Book) hasNamespaces() bool {
 // newPublished returns the note of this node.
 func (b *Book) newPublished(now rouse.Instant, seconds float64) published {
 	p := published{At: now, Run: b.sizes.run, Demand: b.demandPerSecond(seconds), Written: written{},
-		Groups: map[string]int{}}
+		Groups: map[string]int{}, Targets: b.targetDemands()}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for name, sp := range b.spaces {
@@ -280,10 +284,9 @@ func (s *shares) totalDemand(namespace string) (sum [kinds]float64) {
 
 // divideRates gives each namespace this node's parts of its rates. All nodes divide by the same numbers, so
 // that the parts are one whole and the floor.
-func (b *Book) divideRates(now rouse.Instant) {
-	peers := b.shares.livePublished(now)
+func (b *Book) divideRates(peers map[string]published) {
 	mine, known := peers[b.opts.Node()]
-	nodes := float64(len(peers))
+	nodes := len(peers)
 	if !known { // nothing has been asked of this node
 		nodes++
 	}
@@ -296,19 +299,23 @@ func (b *Book) divideRates(now rouse.Instant) {
 			for _, p := range peers {
 				sum += p.Demand[name][i]
 			}
-			switch {
-			case nodes == 1:
-				part[i] = 1
-			case sum > 0:
-				part[i] = mine.Demand[name][i]/sum + floor/nodes
-			default:
-				part[i] = 1 / nodes
-			}
+			part[i] = partOf(mine.Demand[name][i], sum, nodes)
 		}
-		sp.setShares(part, int(nodes))
+		sp.setShares(part, nodes)
 		b.updateWeight(sp)
 		if b.opts.Groups != nil {
 			sp.setGroupCount(int64(b.opts.Groups(name)))
 		}
 	}
+}
+
+// partOf returns the part of a rate of one of the nodes, by its demand and that of all.
+func partOf(mine, sum float64, nodes int) float64 {
+	switch {
+	case nodes == 1:
+		return 1
+	case sum > 0:
+		return mine/sum + floor/float64(nodes)
+	}
+	return 1 / float64(nodes)
 }

@@ -188,4 +188,4 @@ func (f *limitsServer) DeleteLimit(ctx context.Context,
 
 const limitName = `
 parameters:
-  - {name: name, in: path, required: true, schema: {type: string, pattern: '^[a-z0-9][a-z0-9._-]{0,63}$'}}`
+  - {name: name, in: path, required: true, schema: {type: string, pattern: '^([a-z0-9][a-z0-9._-]{0,63}|target:[!-~]{1,249})$'}}`

@@ -291,7 +291,11 @@ func (x *Explanation) tellLimit(p *engine.Progress, occ rouse.Occurrence) {
 	if l.Paused {
 		bounds = append(bounds, "is paused")
 	}
-	if l.Concurrency > 0 {
+	switch {
+	case l.Concurrency > 0 && rouse.IsTargetLimit(l.Name):
+		bounds = append(bounds, fmt.Sprintf("has %d in progress on this node, whose share of %d is %d", p.Running, l.Concurrency,
+			p.Most))
+	case l.Concurrency > 0:
 		bounds = append(bounds, fmt.Sprintf("has %d in progress of at most %d", p.Running, l.Concurrency))
 	}
 	if l.Rate.Count > 0 {
