@@ -7686,6 +7686,82 @@ func (x *SkipRequest) GetReason() string {
 	return ""
 }
 
+type PatchRequest struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Namespace        string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name             string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Patch            string                 `protobuf:"bytes,3,opt,name=patch,proto3" json:"patch,omitempty"`                                                // a JSON merge patch (RFC 7396) of the spec as it is in the API of HTTP; null removes a member
+	ExpectedRevision uint64                 `protobuf:"varint,4,opt,name=expected_revision,json=expectedRevision,proto3" json:"expected_revision,omitempty"` // not 0: only if the timer has this revision
+	ValidateOnly     bool                   `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`             // as in CreateRequest
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PatchRequest) Reset() {
+	*x = PatchRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PatchRequest) ProtoMessage() {}
+
+func (x *PatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
+func (*PatchRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *PatchRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PatchRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PatchRequest) GetPatch() string {
+	if x != nil {
+		return x.Patch
+	}
+	return ""
+}
+
+func (x *PatchRequest) GetExpectedRevision() uint64 {
+	if x != nil {
+		return x.ExpectedRevision
+	}
+	return 0
+}
+
+func (x *PatchRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 type RescheduleRequest struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Namespace        string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -7699,7 +7775,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7711,7 +7787,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7724,7 +7800,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -7782,7 +7858,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7794,7 +7870,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7807,7 +7883,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *When) GetSchedule() string {
@@ -7901,7 +7977,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7913,7 +7989,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7926,7 +8002,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -7982,7 +8058,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7994,7 +8070,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8007,7 +8083,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -8042,7 +8118,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8054,7 +8130,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8067,7 +8143,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -8105,7 +8181,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8117,7 +8193,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8130,7 +8206,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -8191,7 +8267,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8203,7 +8279,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8216,7 +8292,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *Reason) GetCode() string {
@@ -8276,7 +8352,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8288,7 +8364,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8301,7 +8377,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -8365,7 +8441,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8377,7 +8453,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8390,7 +8466,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -8432,7 +8508,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8444,7 +8520,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8457,7 +8533,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -8495,7 +8571,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8507,7 +8583,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8520,7 +8596,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -8578,7 +8654,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8590,7 +8666,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8603,7 +8679,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -8653,7 +8729,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8665,7 +8741,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8678,7 +8754,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -8720,7 +8796,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8732,7 +8808,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8745,7 +8821,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -8834,7 +8910,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8846,7 +8922,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8859,7 +8935,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -8928,7 +9004,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8940,7 +9016,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8953,7 +9029,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -8982,7 +9058,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8994,7 +9070,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9007,7 +9083,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -9047,7 +9123,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9059,7 +9135,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9072,7 +9148,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -9091,7 +9167,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9103,7 +9179,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9116,7 +9192,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -9136,7 +9212,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9148,7 +9224,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9161,7 +9237,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -9188,7 +9264,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9200,7 +9276,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9213,7 +9289,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -9254,7 +9330,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9266,7 +9342,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9279,7 +9355,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *Job) GetNamespace() string {
@@ -9405,7 +9481,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9417,7 +9493,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9430,7 +9506,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -9463,7 +9539,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9475,7 +9551,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9488,7 +9564,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -9511,7 +9587,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9523,7 +9599,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9536,7 +9612,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -9584,7 +9660,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9596,7 +9672,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9609,7 +9685,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *Day) GetDate() string {
@@ -9638,7 +9714,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9650,7 +9726,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9663,7 +9739,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -9707,7 +9783,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9719,7 +9795,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9732,7 +9808,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -9780,7 +9856,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9792,7 +9868,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9805,7 +9881,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -9831,7 +9907,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9843,7 +9919,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9856,7 +9932,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -9875,7 +9951,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9887,7 +9963,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9900,7 +9976,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -9920,7 +9996,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9932,7 +10008,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9945,7 +10021,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -9970,7 +10046,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9982,7 +10058,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9995,7 +10071,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 type BackupRequest struct {
@@ -10006,7 +10082,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10018,7 +10094,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10031,7 +10107,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 type BackupChunk struct {
@@ -10043,7 +10119,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10055,7 +10131,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10068,7 +10144,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -10086,7 +10162,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10098,7 +10174,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10111,7 +10187,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 type AdvanceClockRequest struct {
@@ -10125,7 +10201,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10137,7 +10213,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10150,7 +10226,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -10186,7 +10262,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10198,7 +10274,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10211,7 +10287,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -10250,7 +10326,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10262,7 +10338,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10275,7 +10351,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 type ListNodesResponse struct {
@@ -10287,7 +10363,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10299,7 +10375,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10312,7 +10388,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -10341,7 +10417,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10353,7 +10429,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10366,7 +10442,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *Node) GetId() string {
@@ -10455,7 +10531,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10467,7 +10543,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10480,7 +10556,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -10544,7 +10620,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10556,7 +10632,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10569,7 +10645,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -10612,7 +10688,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10624,7 +10700,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10637,7 +10713,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -10677,7 +10753,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10689,7 +10765,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10702,7 +10778,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -10721,7 +10797,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10733,7 +10809,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10746,7 +10822,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -10786,7 +10862,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10798,7 +10874,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10811,7 +10887,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -10976,7 +11052,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10988,7 +11064,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11001,7 +11077,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -11065,7 +11141,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11077,7 +11153,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11090,7 +11166,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -11150,7 +11226,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11162,7 +11238,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11175,7 +11251,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *Record) GetNamespace() string {
@@ -11342,7 +11418,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11354,7 +11430,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11367,7 +11443,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -11447,7 +11523,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11459,7 +11535,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11472,7 +11548,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -11528,7 +11604,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11540,7 +11616,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11553,7 +11629,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -11591,7 +11667,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11603,7 +11679,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11616,7 +11692,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -11673,7 +11749,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11685,7 +11761,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11698,7 +11774,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -11750,7 +11826,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11762,7 +11838,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11775,7 +11851,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -11873,7 +11949,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11885,7 +11961,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11898,7 +11974,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -11931,7 +12007,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11943,7 +12019,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11956,7 +12032,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -11977,7 +12053,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11989,7 +12065,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12002,7 +12078,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -12037,7 +12113,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12049,7 +12125,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12062,7 +12138,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -12096,7 +12172,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12108,7 +12184,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12121,7 +12197,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -12151,7 +12227,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12163,7 +12239,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12176,7 +12252,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -12216,7 +12292,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12228,7 +12304,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12241,7 +12317,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -12263,7 +12339,7 @@ type ReportCheckRequest struct {
 
 func (x *ReportCheckRequest) Reset() {
 	*x = ReportCheckRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12275,7 +12351,7 @@ func (x *ReportCheckRequest) String() string {
 func (*ReportCheckRequest) ProtoMessage() {}
 
 func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12288,7 +12364,7 @@ func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckRequest.ProtoReflect.Descriptor instead.
 func (*ReportCheckRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *ReportCheckRequest) GetNamespace() string {
@@ -12328,7 +12404,7 @@ type ReportCheckResponse struct {
 
 func (x *ReportCheckResponse) Reset() {
 	*x = ReportCheckResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12340,7 +12416,7 @@ func (x *ReportCheckResponse) String() string {
 func (*ReportCheckResponse) ProtoMessage() {}
 
 func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12353,7 +12429,7 @@ func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckResponse.ProtoReflect.Descriptor instead.
 func (*ReportCheckResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *ReportCheckResponse) GetExpectedByMs() int64 {
@@ -12374,7 +12450,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12386,7 +12462,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12399,7 +12475,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -12431,7 +12507,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12443,7 +12519,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12456,7 +12532,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 type SubscribeRequest struct {
@@ -12474,7 +12550,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12486,7 +12562,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12499,7 +12575,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12584,7 +12660,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12596,7 +12672,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12609,7 +12685,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -12643,7 +12719,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12655,7 +12731,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12668,7 +12744,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -12766,7 +12842,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12778,7 +12854,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12791,7 +12867,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -12829,7 +12905,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12841,7 +12917,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12854,7 +12930,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *Called) GetId() string {
@@ -12914,7 +12990,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12926,7 +13002,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12939,7 +13015,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *Open) GetNamespace() string {
@@ -12989,7 +13065,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13001,7 +13077,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13014,7 +13090,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -13057,7 +13133,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13069,7 +13145,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13082,7 +13158,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -13118,7 +13194,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13130,7 +13206,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13143,7 +13219,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -13184,7 +13260,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13196,7 +13272,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13209,7 +13285,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -13241,7 +13317,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13253,7 +13329,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13266,7 +13342,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -13301,7 +13377,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13313,7 +13389,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13326,7 +13402,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -13353,7 +13429,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13365,7 +13441,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13378,7 +13454,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *Peer) GetId() string {
@@ -13418,7 +13494,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13430,7 +13506,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13443,7 +13519,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13570,7 +13646,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13582,7 +13658,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13595,7 +13671,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{190}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -13706,7 +13782,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13718,7 +13794,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13731,7 +13807,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{191}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -14398,7 +14474,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\rR\x05count\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xbb\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xa8\x01\n" +
+	"\fPatchRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05patch\x18\x03 \x01(\tR\x05patch\x12+\n" +
+	"\x11expected_revision\x18\x04 \x01(\x04R\x10expectedRevision\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"\xbb\x01\n" +
 	"\x11RescheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -14914,7 +14996,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x13CALL_STATUS_EXPIRED\x10\x03\x12\x1e\n" +
 	"\x1aCALL_STATUS_DELIVERY_LIMIT\x10\x04\x12\x18\n" +
 	"\x14CALL_STATUS_REJECTED\x10\x05\x12\x17\n" +
-	"\x13CALL_STATUS_DELETED\x10\x062\x8a\r\n" +
+	"\x13CALL_STATUS_DELETED\x10\x062\xbc\r\n" +
 	"\x06Timers\x122\n" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
 	"\vBatchCreate\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse\x12O\n" +
@@ -14928,7 +15010,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05Count\x12\x16.rouse.v1.CountRequest\x1a\x17.rouse.v1.CountResponse\x128\n" +
 	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse\x12>\n" +
 	"\aRedrive\x12\x18.rouse.v1.RedriveRequest\x1a\x19.rouse.v1.RedriveResponse\x12.\n" +
-	"\x04Skip\x12\x15.rouse.v1.SkipRequest\x1a\x0f.rouse.v1.Timer\x12:\n" +
+	"\x04Skip\x12\x15.rouse.v1.SkipRequest\x1a\x0f.rouse.v1.Timer\x120\n" +
+	"\x05Patch\x12\x16.rouse.v1.PatchRequest\x1a\x0f.rouse.v1.Timer\x12:\n" +
 	"\n" +
 	"Reschedule\x12\x1b.rouse.v1.RescheduleRequest\x1a\x0f.rouse.v1.Timer\x12A\n" +
 	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12J\n" +
@@ -15022,7 +15105,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 201)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 202)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -15135,105 +15218,106 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*RunRequest)(nil),               // 108: rouse.v1.RunRequest
 	(*RunResponse)(nil),              // 109: rouse.v1.RunResponse
 	(*SkipRequest)(nil),              // 110: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 111: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 112: rouse.v1.When
-	(*BackfillRequest)(nil),          // 113: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 114: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 115: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 116: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 117: rouse.v1.Reason
-	(*Coming)(nil),                   // 118: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 119: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 120: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 121: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 122: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 123: rouse.v1.Load
-	(*BulkRequest)(nil),              // 124: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 125: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 126: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 127: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 128: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 129: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 130: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 131: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 132: rouse.v1.Job
-	(*ImportRequest)(nil),            // 133: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 134: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 135: rouse.v1.Calendar
-	(*Day)(nil),                      // 136: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 137: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 138: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 139: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 140: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 141: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 142: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 143: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 144: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 145: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 146: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 147: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 148: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 149: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 150: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 151: rouse.v1.Node
-	(*AuditFilter)(nil),              // 152: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 153: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 154: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 155: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 156: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 157: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 158: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 159: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 160: rouse.v1.Record
-	(*RecordFilter)(nil),             // 161: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 162: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 163: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 164: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 165: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 166: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 167: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 168: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 169: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 170: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 171: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 172: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 173: rouse.v1.RedriveResponse
-	(*ReportCheckRequest)(nil),       // 174: rouse.v1.ReportCheckRequest
-	(*ReportCheckResponse)(nil),      // 175: rouse.v1.ReportCheckResponse
-	(*PurgeRequest)(nil),             // 176: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 177: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 178: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 179: rouse.v1.Leave
-	(*CallRequest)(nil),              // 180: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 181: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 182: rouse.v1.Called
-	(*Open)(nil),                     // 183: rouse.v1.Open
-	(*Settle)(nil),                   // 184: rouse.v1.Settle
-	(*Answer)(nil),                   // 185: rouse.v1.Answer
-	(*Failure)(nil),                  // 186: rouse.v1.Failure
-	(*Extension)(nil),                // 187: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 188: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 189: rouse.v1.Peers
-	(*Peer)(nil),                     // 190: rouse.v1.Peer
-	(*Fire)(nil),                     // 191: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 192: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 193: rouse.v1.ReportResponse
-	nil,                              // 194: rouse.v1.Namespace.CountsEntry
-	nil,                              // 195: rouse.v1.Grant.LabelsEntry
-	nil,                              // 196: rouse.v1.Spec.LabelsEntry
-	nil,                              // 197: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 198: rouse.v1.Filter.LabelsEntry
-	nil,                              // 199: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 200: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 201: rouse.v1.Open.LabelsEntry
-	nil,                              // 202: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 203: google.protobuf.Duration
+	(*PatchRequest)(nil),             // 111: rouse.v1.PatchRequest
+	(*RescheduleRequest)(nil),        // 112: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 113: rouse.v1.When
+	(*BackfillRequest)(nil),          // 114: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 115: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 116: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 117: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 118: rouse.v1.Reason
+	(*Coming)(nil),                   // 119: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 120: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 121: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 122: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 123: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 124: rouse.v1.Load
+	(*BulkRequest)(nil),              // 125: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 126: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 127: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 128: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 129: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 130: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 131: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 132: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 133: rouse.v1.Job
+	(*ImportRequest)(nil),            // 134: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 135: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 136: rouse.v1.Calendar
+	(*Day)(nil),                      // 137: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 138: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 139: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 140: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 141: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 142: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 143: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 144: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 145: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 146: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 147: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 148: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 149: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 150: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 151: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 152: rouse.v1.Node
+	(*AuditFilter)(nil),              // 153: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 154: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 155: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 156: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 157: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 158: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 159: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 160: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 161: rouse.v1.Record
+	(*RecordFilter)(nil),             // 162: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 163: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 164: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 165: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 166: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 167: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 168: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 169: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 170: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 171: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 172: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 173: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 174: rouse.v1.RedriveResponse
+	(*ReportCheckRequest)(nil),       // 175: rouse.v1.ReportCheckRequest
+	(*ReportCheckResponse)(nil),      // 176: rouse.v1.ReportCheckResponse
+	(*PurgeRequest)(nil),             // 177: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 178: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 179: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 180: rouse.v1.Leave
+	(*CallRequest)(nil),              // 181: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 182: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 183: rouse.v1.Called
+	(*Open)(nil),                     // 184: rouse.v1.Open
+	(*Settle)(nil),                   // 185: rouse.v1.Settle
+	(*Answer)(nil),                   // 186: rouse.v1.Answer
+	(*Failure)(nil),                  // 187: rouse.v1.Failure
+	(*Extension)(nil),                // 188: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 189: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 190: rouse.v1.Peers
+	(*Peer)(nil),                     // 191: rouse.v1.Peer
+	(*Fire)(nil),                     // 192: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 193: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 194: rouse.v1.ReportResponse
+	nil,                              // 195: rouse.v1.Namespace.CountsEntry
+	nil,                              // 196: rouse.v1.Grant.LabelsEntry
+	nil,                              // 197: rouse.v1.Spec.LabelsEntry
+	nil,                              // 198: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 199: rouse.v1.Filter.LabelsEntry
+	nil,                              // 200: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 201: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 202: rouse.v1.Open.LabelsEntry
+	nil,                              // 203: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 204: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	203, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	203, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	204, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	204, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
 	15,  // 5: rouse.v1.Limit.use:type_name -> rouse.v1.LimitUse
 	16,  // 6: rouse.v1.LimitUse.keys:type_name -> rouse.v1.LimitKeyUse
@@ -15241,11 +15325,11 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	14,  // 8: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
 	43,  // 9: rouse.v1.ListLimitsResponse.nodes:type_name -> rouse.v1.StatusNode
 	13,  // 10: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	203, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	203, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	204, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	204, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
 	26,  // 13: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	28,  // 14: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	194, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	195, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	26,  // 16: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	27,  // 17: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	37,  // 18: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -15261,12 +15345,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	52,  // 28: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	43,  // 29: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	55,  // 30: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	195, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	196, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	55,  // 32: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	55,  // 33: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	56,  // 34: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	56,  // 35: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	203, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	204, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	65,  // 37: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	64,  // 38: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	72,  // 39: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
@@ -15277,119 +15361,119 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	81,  // 44: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
 	80,  // 45: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
 	79,  // 46: rouse.v1.Timer.notices:type_name -> rouse.v1.NoticeState
-	196, // 47: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	197, // 47: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	88,  // 48: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	89,  // 49: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	87,  // 50: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	203, // 51: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	203, // 52: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	203, // 53: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	203, // 54: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	204, // 51: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	204, // 52: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	204, // 53: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	204, // 54: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
 	86,  // 55: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
 	85,  // 56: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
-	203, // 57: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
-	203, // 58: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
-	203, // 59: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	203, // 60: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	203, // 61: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	203, // 62: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	203, // 63: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	203, // 64: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	203, // 65: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	197, // 66: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	203, // 67: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	204, // 57: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
+	204, // 58: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
+	204, // 59: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	204, // 60: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	204, // 61: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	204, // 62: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	204, // 63: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	204, // 64: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	204, // 65: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	198, // 66: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	204, // 67: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	84,  // 68: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 69: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	91,  // 70: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	92,  // 71: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	203, // 72: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	203, // 73: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	203, // 74: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	204, // 72: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	204, // 73: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	204, // 74: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 75: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	94,  // 76: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	84,  // 77: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	96,  // 78: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	97,  // 79: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	198, // 80: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	199, // 80: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	99,  // 81: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	78,  // 82: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	99,  // 83: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	112, // 84: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	113, // 84: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	87,  // 85: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	203, // 86: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	203, // 87: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	118, // 88: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	117, // 89: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	204, // 86: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	204, // 87: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	119, // 88: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	118, // 89: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	78,  // 90: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	160, // 91: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	118, // 92: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	161, // 91: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	119, // 92: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
 	99,  // 93: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	118, // 94: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	119, // 94: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
 	99,  // 95: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	203, // 96: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	123, // 97: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	204, // 96: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	124, // 97: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
 	99,  // 98: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	112, // 99: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	127, // 100: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	126, // 101: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	113, // 99: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	128, // 100: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	127, // 101: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
 	97,  // 102: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	132, // 103: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	133, // 103: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
 	99,  // 104: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
 	97,  // 105: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	127, // 106: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	128, // 106: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
 	78,  // 107: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	135, // 108: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	136, // 108: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
 	0,   // 109: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
 	96,  // 110: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	136, // 111: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	136, // 112: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	135, // 113: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	135, // 114: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	203, // 115: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	203, // 116: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	151, // 117: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	152, // 118: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	157, // 119: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	152, // 120: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	157, // 121: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	203, // 122: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	137, // 111: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	137, // 112: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	136, // 113: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	136, // 114: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	204, // 115: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	204, // 116: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	152, // 117: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	153, // 118: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	158, // 119: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	153, // 120: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	158, // 121: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	204, // 122: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
 	84,  // 123: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	118, // 124: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	119, // 124: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
 	83,  // 125: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	199, // 126: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	161, // 127: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	160, // 128: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	161, // 129: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	203, // 130: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	166, // 131: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	203, // 132: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	203, // 133: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	169, // 134: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	160, // 135: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	160, // 136: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	183, // 137: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	184, // 138: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	179, // 139: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	203, // 140: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	203, // 141: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	203, // 142: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	203, // 143: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	200, // 144: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	203, // 145: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	200, // 126: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	162, // 127: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	161, // 128: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	162, // 129: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	204, // 130: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	167, // 131: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	204, // 132: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	204, // 133: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	170, // 134: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	161, // 135: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	161, // 136: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	184, // 137: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	185, // 138: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	180, // 139: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	204, // 140: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	204, // 141: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	204, // 142: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	204, // 143: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	201, // 144: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	204, // 145: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
 	1,   // 146: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	201, // 147: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	186, // 148: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	187, // 149: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	185, // 150: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	203, // 151: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	203, // 152: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	191, // 153: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	189, // 154: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	190, // 155: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	190, // 156: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	202, // 157: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	186, // 158: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	203, // 159: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	202, // 147: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	187, // 148: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	188, // 149: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	186, // 150: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	204, // 151: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	204, // 152: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	192, // 153: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	190, // 154: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	191, // 155: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	191, // 156: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	203, // 157: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	187, // 158: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	204, // 159: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
 	90,  // 160: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
 	93,  // 161: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
 	93,  // 162: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
@@ -15400,150 +15484,152 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	108, // 167: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
 	100, // 168: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
 	102, // 169: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	176, // 170: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	172, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	177, // 170: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	173, // 171: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
 	110, // 172: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	111, // 173: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	113, // 174: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	174, // 175: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
-	133, // 176: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	162, // 177: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	170, // 178: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	164, // 179: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	167, // 180: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	158, // 181: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	115, // 182: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	119, // 183: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	121, // 184: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	124, // 185: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	140, // 186: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	137, // 187: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	139, // 188: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	142, // 189: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	128, // 190: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	130, // 191: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	131, // 192: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 193: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 194: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 195: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 196: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 197: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 198: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	17,  // 199: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	19,  // 200: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	20,  // 201: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	21,  // 202: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	23,  // 203: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	24,  // 204: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	25,  // 205: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
-	146, // 206: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	147, // 207: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	144, // 208: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	149, // 209: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	153, // 210: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	155, // 211: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	178, // 212: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	192, // 213: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	31,  // 214: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	29,  // 215: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	30,  // 216: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	33,  // 217: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	40,  // 218: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	44,  // 219: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	50,  // 220: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	47,  // 221: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	35,  // 222: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	53,  // 223: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	57,  // 224: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	59,  // 225: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	61,  // 226: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	62,  // 227: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	74,  // 228: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	73,  // 229: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	76,  // 230: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	66,  // 231: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	68,  // 232: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	70,  // 233: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	180, // 234: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	181, // 235: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	78,  // 236: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	95,  // 237: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	95,  // 238: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 239: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	105, // 240: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	78,  // 241: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	78,  // 242: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	109, // 243: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	101, // 244: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	103, // 245: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	177, // 246: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	173, // 247: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	78,  // 248: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	78,  // 249: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	114, // 250: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	175, // 251: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
-	134, // 252: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	163, // 253: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	171, // 254: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	165, // 255: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	168, // 256: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	159, // 257: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	116, // 258: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	120, // 259: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	122, // 260: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	125, // 261: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	141, // 262: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	138, // 263: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	135, // 264: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	143, // 265: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	129, // 266: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	132, // 267: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	132, // 268: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 269: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 270: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 271: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 272: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 273: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 274: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	18,  // 275: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 276: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 277: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	22,  // 278: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 279: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 280: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	14,  // 281: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
-	148, // 282: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	148, // 283: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	145, // 284: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	150, // 285: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	154, // 286: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	156, // 287: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	188, // 288: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	193, // 289: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	32,  // 290: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	27,  // 291: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	27,  // 292: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	34,  // 293: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	41,  // 294: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	45,  // 295: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	51,  // 296: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	48,  // 297: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	36,  // 298: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	54,  // 299: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	58,  // 300: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 301: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	58,  // 302: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	63,  // 303: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	75,  // 304: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	72,  // 305: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	77,  // 306: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	67,  // 307: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	69,  // 308: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	71,  // 309: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	182, // 310: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	182, // 311: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	236, // [236:312] is the sub-list for method output_type
-	160, // [160:236] is the sub-list for method input_type
+	111, // 173: rouse.v1.Timers.Patch:input_type -> rouse.v1.PatchRequest
+	112, // 174: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	114, // 175: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	175, // 176: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
+	134, // 177: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	163, // 178: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	171, // 179: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	165, // 180: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	168, // 181: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	159, // 182: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	116, // 183: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	120, // 184: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	122, // 185: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	125, // 186: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	141, // 187: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	138, // 188: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	140, // 189: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	143, // 190: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	129, // 191: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	131, // 192: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	132, // 193: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 194: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 195: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 196: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 197: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 198: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 199: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	17,  // 200: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	19,  // 201: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	20,  // 202: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	21,  // 203: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	23,  // 204: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	24,  // 205: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	25,  // 206: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
+	147, // 207: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	148, // 208: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	145, // 209: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	150, // 210: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	154, // 211: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	156, // 212: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	179, // 213: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	193, // 214: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	31,  // 215: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	29,  // 216: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	30,  // 217: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	33,  // 218: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	40,  // 219: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	44,  // 220: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	50,  // 221: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	47,  // 222: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	35,  // 223: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	53,  // 224: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	57,  // 225: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	59,  // 226: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	61,  // 227: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	62,  // 228: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	74,  // 229: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	73,  // 230: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	76,  // 231: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	66,  // 232: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	68,  // 233: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	70,  // 234: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	181, // 235: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	182, // 236: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	78,  // 237: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	95,  // 238: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	95,  // 239: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 240: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	105, // 241: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	78,  // 242: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	78,  // 243: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	109, // 244: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	101, // 245: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	103, // 246: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	178, // 247: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	174, // 248: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	78,  // 249: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	78,  // 250: rouse.v1.Timers.Patch:output_type -> rouse.v1.Timer
+	78,  // 251: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	115, // 252: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	176, // 253: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
+	135, // 254: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	164, // 255: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	172, // 256: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	166, // 257: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	169, // 258: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	160, // 259: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	117, // 260: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	121, // 261: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	123, // 262: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	126, // 263: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	142, // 264: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	139, // 265: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	136, // 266: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	144, // 267: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	130, // 268: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	133, // 269: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	133, // 270: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 271: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 272: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 273: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 274: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 275: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 276: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	18,  // 277: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 278: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 279: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	22,  // 280: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 281: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 282: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	14,  // 283: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
+	149, // 284: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	149, // 285: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	146, // 286: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	151, // 287: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	155, // 288: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	157, // 289: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	189, // 290: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	194, // 291: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	32,  // 292: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	27,  // 293: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	27,  // 294: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	34,  // 295: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	41,  // 296: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	45,  // 297: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	51,  // 298: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	48,  // 299: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	36,  // 300: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	54,  // 301: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	58,  // 302: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 303: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	58,  // 304: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	63,  // 305: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	75,  // 306: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	72,  // 307: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	77,  // 308: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	67,  // 309: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	69,  // 310: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	71,  // 311: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	183, // 312: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	183, // 313: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	237, // [237:314] is the sub-list for method output_type
+	160, // [160:237] is the sub-list for method input_type
 	160, // [160:160] is the sub-list for extension type_name
 	160, // [160:160] is the sub-list for extension extendee
 	0,   // [0:160] is the sub-list for field type_name
@@ -15558,13 +15644,13 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[176].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[177].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[190].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[191].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -15576,7 +15662,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   201,
+			NumMessages:   202,
 			NumExtensions: 0,
 			NumServices:   11,
 		},
