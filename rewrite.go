@@ -12,7 +12,8 @@ type Rewriting struct {
 	Bucket    uint32      // of the timer with the new spec
 	LimitKey  string      // of the timer with the new spec
 	Old       Schedule    // of the timer as it is; nil if it cannot be compiled
-	New       Schedule    // of the new spec, anchored at Now
+	New       Schedule    // of the new spec, anchored at Anchor
+	Anchor    Instant     // Now, or the anchor that the timer has
 	Restart   bool        // the new schedule begins even if it is the old one
 	CutOff    func() Step // ends the occurrences of the old generation
 }
@@ -40,7 +41,7 @@ func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 	if err != nil {
 		return Rewritten{}, err
 	}
-	to.Bucket, to.LimitKey = w.Bucket, w.LimitKey
+	to.Bucket, to.LimitKey, to.Anchor = w.Bucket, w.LimitKey, w.Anchor
 	var r Rewritten
 	if readable {
 		to.Created = t.Created
@@ -110,12 +111,8 @@ func sameTimes(t *Timer, spec *Spec, old, new Schedule) bool {
 	if t.Spec.IsCheck() != spec.IsCheck() { // what is due of a check is never sent
 		return false
 	}
-	var was, is Spec
-	was.SetWhen(&t.Spec)
-	is.SetWhen(spec)
-	was.Jitter = is.Jitter // it is no part of due times
-	if !was.isStoredAlike(&is) || spec.Recurring() {
-		return spec.Recurring() && was.isStoredAlike(&is)
+	if same := spec.HasWhenOf(&t.Spec); !same || spec.Recurring() {
+		return same && spec.Recurring()
 	}
 	if old == nil || new == nil {
 		return false
@@ -123,6 +120,16 @@ func sameTimes(t *Timer, spec *Spec, old, new Schedule) bool {
 	first, ok := old.Next(0)
 	other, also := new.Next(0)
 	return ok && also && first == other
+}
+
+// HasWhenOf reports whether a spec has the same schedule, calendars and bounds as another one (SetWhen). The
+// jitter is no part of due times.
+func (s *Spec) HasWhenOf(o *Spec) bool {
+	var a, b Spec
+	a.SetWhen(s)
+	b.SetWhen(o)
+	a.Jitter = b.Jitter
+	return a.isStoredAlike(&b)
 }
 
 // isStoredAlike reports whether two specs are stored alike.

@@ -148,7 +148,7 @@ func TestAnotherScheduleKeepsThePause(t *testing.T) {
 	for cause, kept := range map[PauseCause]bool{PauseRequested: true, PauseDeadLetters: true, PauseScheduleCost: false} {
 		tm, s := recurring(MisfireLatest)
 		tm.pauseItself(cause, tm.Due, "why")
-		r, err := tm.Rewrite(tm.Spec, Rewriting{Sure: tm.Due, Now: tm.Due, Old: s, New: s, Restart: true, CutOff: func() Step { return Step{} }})
+		r, err := tm.Rewrite(tm.Spec, Rewriting{Sure: tm.Due, Now: tm.Due, Old: s, New: s, Anchor: tm.Due, Restart: true, CutOff: func() Step { return Step{} }})
 		if err != nil {
 			t.Fatal(err)
 		}

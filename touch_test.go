@@ -27,6 +27,7 @@ var touched = []struct {
 		[]string{"walk.go", "timer.go", "internal/timers/", "internal/dapr/", "internal/reminder/", "internal/foreign/", "cmd/rouse/internal/timer/next.go", "internal/declare/"}},
 	{"the operation Backfill", `Backfill|BackfillRequest|backfillCmd|backfillTimer`, []string{"edit.go"}},
 	{"the operation Explain", `Explain|ExplainRequest|explainCmd|explainTimer|Explanation`, []string{"internal/timers/explaincause.go", embedded}},
+	{"the operation Patch", `\.Patch\(|PatchRequest|patchTimer`, []string{"api/patch.go", "client/change.go", "internal/timers/rewrite.go", embedded}},
 	{"the operation Reschedule", `Reschedule|RescheduleRequest|rescheduleCmd|rescheduleTimer`, []string{"edit.go", "client/bulk.go", "internal/timers/bulk.go", embedded}},
 	{"the operation Skip", `Skip|SkipRequest|skipCmd|skipTimer`, []string{"edit.go", "internal/timers/bulk.go", embedded}},
 	{"the operation Simulate", `Simulate|SimulateRequest|simulateCmd|simulateTimers`, []string{embedded}},

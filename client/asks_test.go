@@ -32,6 +32,12 @@ func TestSkipAndReschedule(t *testing.T) {
 	if r := asked[*rousev1.RescheduleRequest](f); r.When.GetSchedule() != when.Schedule || r.When.GetTimezone() != when.Timezone || r.ExpectedRevision != 4 {
 		t.Errorf("asked for %v", r)
 	}
+	if got, err := c.Patch(ctx, "ns", "a", `{"retry": null}`, IfRevision(4)); err != nil || got.Key.Name != "a" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if r := asked[*rousev1.PatchRequest](f); r.Patch != `{"retry": null}` || r.ExpectedRevision != 4 {
+		t.Errorf("asked for %v", r)
+	}
 	if _, err := c.PauseUntil(ctx, "ns", "none", "", 7); !errors.Is(err, rouse.ErrNotFound) {
 		t.Error(err)
 	}
@@ -170,7 +176,8 @@ func TestWhatIsTriedAgainWithAKey(t *testing.T) {
 	c, f := start(t, Options{})
 	ctx := t.Context()
 	for method, call := range map[string]func(ctx context.Context) error{
-		"Skip": func(ctx context.Context) error { _, err := c.Skip(ctx, "ns", "a", 1, ""); return err },
+		"Skip":  func(ctx context.Context) error { _, err := c.Skip(ctx, "ns", "a", 1, ""); return err },
+		"Patch": func(ctx context.Context) error { _, err := c.Patch(ctx, "ns", "a", "{}"); return err },
 		"Reschedule": func(ctx context.Context) error {
 			_, err := c.Reschedule(ctx, "ns", "a", spec, IfRevision(4))
 			return err

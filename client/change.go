@@ -17,6 +17,19 @@ func (c *Client) Skip(ctx context.Context, namespace, name string, count uint32,
 	}))
 }
 
+// Patch changes members of a timer's spec, and nothing else of it. patch is a JSON merge patch (RFC 7396) of
+// the spec as it is in the API of HTTP, such as {"labels": {"team": "billing"}, "retry": null}: null removes
+// a member, and a payload is replaced as a whole. If nothing differs, nothing is written. It is retried, with
+// an Idempotency-Key.
+func (c *Client) Patch(ctx context.Context, namespace, name, patch string, cs ...Condition) (Replaced, error) {
+	cond := conditionOf(cs)
+	request := &rousev1.PatchRequest{Namespace: namespace, Name: name, Patch: patch, ExpectedRevision: cond.revision,
+		ValidateOnly: cond.validate}
+	return replacedFromAnswer(onlyOnce(ctx, c, func(ctx context.Context) (*rousev1.Timer, error) {
+		return c.timers.Patch(ctx, request)
+	}))
+}
+
 // Reschedule changes when a timer fires, and nothing else of it: of when only these fields count (Schedule,
 // Also, Except, Timezone, DST, Calendar, Start, End, TTL, MaxOccurrences, Jitter), and all of them are
 // replaced. A new generation begins. It is retried, with an Idempotency-Key.

@@ -35,6 +35,10 @@ func (f *fake) Skip(_ context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, 
 	return echo(f, "Skip", r, someTimer(r.Name))
 }
 
+func (f *fake) Patch(_ context.Context, r *rousev1.PatchRequest) (*rousev1.Timer, error) {
+	return echo(f, "Patch", r, someTimer(r.Name))
+}
+
 func (f *fake) Reschedule(_ context.Context, r *rousev1.RescheduleRequest) (*rousev1.Timer, error) {
 	return echo(f, "Reschedule", r, someTimer(r.Name))
 }

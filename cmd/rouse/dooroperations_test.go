@@ -117,6 +117,17 @@ var operations = []operation{
 		grpc: func(ctx context.Context, c *client.Client) error {
 			return timerOf(c.Reschedule(ctx, "default", "a", rouse.Spec{Schedule: "whenever"}))
 		}},
+	{what: "patch", method: "PATCH", path: "timers/a", body: `{"schedule":"whenever"}`, args: []string{"edit", "a", "--schedule", "whenever"},
+		refusal: refusal{"schedule", ""},
+		words: func(ctx context.Context, e *timers.Timers) error {
+			return timerOf(e.Patch(ctx, theTimer, timers.PatchRequest{Change: func(s rouse.Spec) (rouse.Spec, error) {
+				s.Schedule = "whenever"
+				return s, nil
+			}}))
+		},
+		grpc: func(ctx context.Context, c *client.Client) error {
+			return timerOf(c.Patch(ctx, "default", "a", `{"schedule": "whenever"}`))
+		}},
 	{what: "backfill backwards", method: "POST", path: "timers/a:backfill", body: `{"from":"2021-01-01T00:00:00Z","until":"2020-01-01T00:00:00Z"}`,
 		args: []string{"backfill", "a", "--from", "2021-01-01T00:00:00Z", "--until", "2020-01-01T00:00:00Z", "--dry-run"}, refusal: refusal{"until", "is not after from, "},
 		words: func(ctx context.Context, e *timers.Timers) error {

@@ -16,6 +16,7 @@ var declared = map[string]Verb{
 	"/rouse.v1.Timers/Purge":               "dead.purge",
 	"/rouse.v1.Timers/Redrive":             "dead.redrive",
 	"/rouse.v1.Timers/Skip":                "timers.skip",
+	"/rouse.v1.Timers/Patch":               "timers.create",
 	"/rouse.v1.Timers/Reschedule":          "timers.reschedule",
 	"/rouse.v1.Timers/Backfill":            "timers.backfill",
 	"/rouse.v1.Timers/ReportCheck":         "checks.report",

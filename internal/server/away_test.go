@@ -149,6 +149,7 @@ var awayHTTP = []string{
 	"POST " + away + "/there:resume",
 	"POST " + away + "/there:run",
 	"POST " + away + `/there:skip {"count":1}`,
+	"PATCH " + away + `/there {"schedule":"@every 7h"}`,
 	"POST " + away + `/there:reschedule {"schedule":"@every 7h"}`,
 	"POST " + away + `/there:backfill {"from":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z"}`,
 	"GET " + away + "/there:explain", "GET " + away + "/there:badge",
@@ -277,6 +278,7 @@ func TestAStoreThatIsAwayIsUnavailableOverGRPC(t *testing.T) {
 		"Resume": func() error { _, err := c.Resume(ctx, &rousev1.ResumeRequest{Name: "there"}); return err },
 		"Run":    func() error { _, err := c.Run(ctx, &rousev1.RunRequest{Name: "there"}); return err },
 		"Skip":   func() error { _, err := c.Skip(ctx, &rousev1.SkipRequest{Name: "there", Count: 1}); return err },
+		"Patch":  func() error { _, err := c.Patch(ctx, &rousev1.PatchRequest{Name: "there", Patch: "{}"}); return err },
 		"Reschedule": func() error {
 			_, err := c.Reschedule(ctx, &rousev1.RescheduleRequest{Name: "there", When: &rousev1.When{Schedule: "@every 1h"}})
 			return err

@@ -175,6 +175,15 @@ var createRoutes = []route{
 		more: `
 responses:
   "201": {$ref: '#/components/responses/Created'}`},
+	{method: "PATCH", path: timerPath, repeats: withKey, serve: (*httpHandler).patchTimerByHTTP, rpc: "Timers/Patch",
+		params: []string{"validate_only"}, body: api.Patch{}, answer: "Timer",
+		summary: "Changes members of a timer's spec by a JSON merge patch (RFC 7396), and nothing else of it; null removes one.",
+		more: `
+description: |
+  If nothing differs, nothing is written. A payload is replaced as a whole. Intervals and delays go on as they are if what
+  decides when the timer is due stays. If-Match with an entity tag changes only that revision. The content type may be application/merge-patch+json as well.
+parameters:
+  - {$ref: '#/components/parameters/If-Match'}`},
 	{method: "PUT", path: timerPath, repeats: withKey, serve: (*httpHandler).putTimer, rpc: "Timers/Create",
 		body: api.PutTimer{}, answer: "Timer",
 		summary: "Creates a timer, or gives the existing one another spec.",
@@ -188,6 +197,29 @@ parameters:
   - {$ref: '#/components/parameters/If-None-Match'}
 responses:
   "201": {$ref: '#/components/responses/Created'}`},
+}
+
+func (f *httpHandler) patchTimerByHTTP(c *call) error {
+	validate, err := c.params.flagParam("validate_only")
+	if err != nil {
+		return err
+	}
+	revision, some, none, err := c.readPreconditions()
+	if err != nil {
+		return err
+	}
+	if none {
+		return refuseMalformed("If-None-Match", "*", "does not apply here", "leave it out: only a timer that exists is changed")
+	}
+	var body api.Patch
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
+		return err
+	}
+	res, err := f.patchTimer(c.ctx, c.pathKey(), body, revision, validate)
+	if err != nil && (some || revision != 0) {
+		err = asPrecondition(err)
+	}
+	return c.replyWritten(res, err)
 }
 
 func (f *httpHandler) createTimer(c *call) error {

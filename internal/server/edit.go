@@ -17,6 +17,7 @@ type editOps interface {
 	Skip(ctx context.Context, key rouse.Key, count uint32, reason string) (rouse.Timer, error)
 	Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64,
 		validate bool) (timers.PutResult, error)
+	Patch(ctx context.Context, key rouse.Key, r timers.PatchRequest) (timers.PutResult, error)
 	Backfill(ctx context.Context, key rouse.Key, r timers.BackfillRequest) (timers.Backfilled, error)
 }
 
@@ -30,6 +31,22 @@ func (s *service) changeSchedule(ctx context.Context, key rouse.Key, when rouse.
 	validate bool) (timers.PutResult, error) {
 	res, err := s.timers.Reschedule(ctx, key, when, expected, validate)
 	return res, cmp.Or(err, res.Err)
+}
+
+// patchTimer changes members of a timer's spec by a JSON merge patch.
+func (s *service) patchTimer(ctx context.Context, key rouse.Key, patch api.Patch, expected uint64,
+	validate bool) (timers.PutResult, error) {
+	res, err := s.timers.Patch(ctx, key, timers.PatchRequest{Text: patch.String(), IfRevision: expected,
+		Validate: validate, Change: func(spec rouse.Spec) (rouse.Spec, error) { return patch.ApplyTo(&spec) }})
+	return res, cmp.Or(err, res.Err)
+}
+
+func (f *timersServer) Patch(ctx context.Context, r *rousev1.PatchRequest) (*rousev1.Timer, error) {
+	var patch api.Patch
+	if err := api.Decode([]byte(r.Patch), &patch); err != nil {
+		return nil, rouse.Under("patch", err)
+	}
+	return writtenOr(f.patchTimer(ctx, keyFrom(r.Namespace, r.Name, ""), patch, r.ExpectedRevision, r.ValidateOnly))
 }
 
 func (f *timersServer) Skip(ctx context.Context, r *rousev1.SkipRequest) (*rousev1.Timer, error) {

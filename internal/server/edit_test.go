@@ -68,7 +68,20 @@ func TestSkipRescheduleBackfill(t *testing.T) {
 	want(t, do(h, "POST", timersURL+"/a:reschedule", `{"schedule":"@every 2h"}`, "If-Match", `"4"`), 200)
 	want(t, do(h, "POST", timersURL+"/a:reschedule", `{"schedule":"@every 2h"}`, "If-Match", "*"), 200)
 	want(t, do(h, "POST", timersURL+"/none:reschedule", `{"schedule":"@every 2h"}`, "If-Match", "*"), 412)
+	for _, media := range []string{jsonType, mergeType} {
+		w = do(h, "PATCH", timersURL+"/a", `{"jitter":null,"labels":{"team":"b"}}`, "Content-Type", media)
+		want(t, w, 200)
+		if got := decoded[api.Timer](t, w); got.Jitter != 0 || got.Labels["team"] != "b" || got.Schedule != "@every 2h" || got.Target != "https://example.com/" {
+			t.Errorf("patched %+v", got)
+		}
+	}
+	want(t, do(h, "PATCH", timersURL+"/a", `{"jitter":"1s"}`, "If-Match", `"3"`), 412)
+	want(t, do(h, "PATCH", timersURL+"/none", `{}`), 404)
 	before := f.writes()
+	w = do(h, "PATCH", timersURL+"/a?validate_only=true", `{"schedule":"@every 1h"}`)
+	if got := decoded[api.Timer](t, w); len(got.Next) == 0 || f.writes() != before {
+		t.Errorf("validated %+v", got)
+	}
 	w = do(h, "POST", timersURL+"/a:backfill", `{"from":"2030-01-01T00:00:00Z","until":"2030-02-01T00:00:00Z","dry_run":true,"per_second":0.5}`)
 	want(t, w, 200)
 	row := f.rows[rouse.Key{Namespace: "ns", Name: "a"}]
@@ -92,6 +105,9 @@ func TestSkipRescheduleBackfill(t *testing.T) {
 	if got := timer(c.Reschedule(ctx, &rousev1.RescheduleRequest{Namespace: "ns", Name: "a", ExpectedRevision: revision,
 		When: &rousev1.When{Schedule: "@every 3h", MaxOccurrences: 4}})); got.Spec.MaxOccurrences != 4 || got.PauseUntilMs != int64(epoch)+5 {
 		t.Errorf("rescheduled %v", got)
+	}
+	if got := timer(c.Patch(ctx, &rousev1.PatchRequest{Namespace: "ns", Name: "a", Patch: `{"max_occurrences":null}`})); got.Spec.MaxOccurrences != 0 {
+		t.Errorf("patched %v", got)
 	}
 	_, err := c.Reschedule(ctx, &rousev1.RescheduleRequest{Namespace: "ns", Name: "a", ExpectedRevision: revision, When: &rousev1.When{Schedule: "@every 3h"}})
 	wantCode(t, err, codes.Aborted)

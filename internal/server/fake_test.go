@@ -378,6 +378,28 @@ func (f *fake) Skip(_ context.Context, key rouse.Key, count uint32, reason strin
 	})
 }
 
+func (f *fake) Patch(_ context.Context, key rouse.Key, r timers.PatchRequest) (timers.PutResult, error) {
+	if r.Validate {
+		t, err := f.Get(context.Background(), key)
+		return timers.PutResult{Timer: t, Replaced: true, Next: []rouse.Instant{epoch}}, err
+	}
+	if err := rouse.CheckRevision(r.IfRevision); err != nil {
+		return timers.PutResult{}, err
+	}
+	t, err := f.edit(key, func(t *rouse.Timer) error {
+		if r.IfRevision != 0 && t.Revision != r.IfRevision {
+			return rouse.ErrConflict
+		}
+		spec, err := r.Change(t.Spec)
+		if err == nil {
+			err = checkSchedule(&spec)
+		}
+		t.Spec = spec
+		return err
+	})
+	return timers.PutResult{Timer: t, Replaced: true}, err
+}
+
 func (f *fake) Reschedule(_ context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64, validate bool) (timers.PutResult, error) {
 	if validate {
 		t, err := f.Get(context.Background(), key)

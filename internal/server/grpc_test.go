@@ -180,6 +180,7 @@ func TestGRPCBadInput(t *testing.T) {
 				Throttle: &rousev1.Throttle{Every: durationpb.New(time.Second)}}})
 			return err
 		}, "expected_revision"},
+		"patch":      {func() error { _, err := c.Patch(ctx, &rousev1.PatchRequest{Name: "a", Patch: "[]"}); return err }, "patch.body"},
 		"skip":       {func() error { _, err := c.Skip(ctx, &rousev1.SkipRequest{Name: "a", Reason: long}); return err }, "reason"},
 		"reschedule": {func() error { _, err := c.Reschedule(ctx, &rousev1.RescheduleRequest{Name: "a"}); return err }, "when"},
 		"reschedule any": {func() error {

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	jsonType = "application/json"
+	jsonType  = "application/json"
+	mergeType = "application/merge-patch+json" // RFC 7396
 
 	// requestTimeout is how long a request may take, its body included. It is shorter than writeTimeout, so
 	// that there is time to write the response.

@@ -44,7 +44,7 @@ func TestBadInput(t *testing.T) {
 		{"path without end", "GET", "/v1/namespaces/ns", "", nil, 404, ""},
 		{"no name", "GET", timersURL + "/", "", nil, 404, ""},
 		{"unclean path", "GET", "/v1//namespaces/ns/timers", "", nil, 404, ""},
-		{"wrong method", "PATCH", timersURL + "/a", "", nil, 405, ""},
+		{"wrong method", "POST", timersURL + "/a", "", nil, 405, ""},
 		{"wrong method of a verb", "GET", timersURL + "/a:pause", "", nil, 405, ""},
 		{"method of its own", "BREW", timersURL, "", nil, 405, ""},
 		{"unknown verb", "POST", timersURL + "/a:stop", "", nil, 404, ""},
@@ -178,6 +178,11 @@ func TestBadInput(t *testing.T) {
 		{"reschedule two revisions", "POST", timersURL + "/a:reschedule", `{"schedule":"@every 1h","expected_revision":2}`, []string{"If-Match", `"1"`}, 422, "expected_revision"},
 		{"reschedule none", "POST", timersURL + "/a:reschedule", `{"schedule":"@every 1h"}`, []string{"If-None-Match", "*"}, 422, "expected_revision"},
 		{"reschedule a shift", "POST", timersURL + "/a:reschedule", `{"schedule":"@every 1h","calendar":{"shift":"up"}}`, nil, 422, "calendar.shift"},
+		{"patch of nothing", "PATCH", timersURL + "/a", `null`, nil, 400, "body"},
+		{"patch of an unknown member", "PATCH", timersURL + "/a", `{"colour":"red"}`, nil, 422, "colour"},
+		{"patch in pieces", "PATCH", timersURL + "/a", `{"retry":{"attempts":"many"}}`, nil, 422, "retry.attempts"},
+		{"patch to no target", "PATCH", timersURL + "/a", `{"schedule":null}`, nil, 422, "schedule"},
+		{"patch of what is not there", "PATCH", timersURL + "/a", `{}`, []string{"If-None-Match", "*"}, 400, "If-None-Match"},
 		{"backfill from nowhere", "POST", timersURL + "/a:backfill", `{"until":"2029-01-01T00:00:00Z"}`, nil, 422, "from"},
 		{"backfill without end", "POST", timersURL + "/a:backfill", `{"from":"2029-01-01T00:00:00Z"}`, nil, 422, "until"},
 		{"backfill the wrong way round", "POST", timersURL + "/a:backfill", `{"from":"2029-01-01T00:00:00Z","until":"2029-01-01T00:00:00Z"}`, nil, 422, "until"},
@@ -279,8 +284,8 @@ func TestRefusalsNameWhatIsOffered(t *testing.T) {
 	if d := decoded[api.Problem](t, w).Detail; !strings.Contains(d, ":backfill, :badge, :explain, :pause, :reschedule, :resume, :run, :skip") || !strings.Contains(d, "%3A") {
 		t.Errorf("detail %q", d)
 	}
-	w = do(h, "PATCH", timersURL+"/a", "")
-	if got := w.Header().Get("Allow"); got != "DELETE, GET, HEAD, PUT" {
+	w = do(h, "POST", timersURL+"/a", "")
+	if got := w.Header().Get("Allow"); got != "DELETE, GET, HEAD, PATCH, PUT" {
 		t.Errorf("Allow: %q", got)
 	}
 }

@@ -87,6 +87,9 @@ func (c *call) checkType(optional bool) error {
 		return nil // a chunked body may turn out to be empty
 	}
 	media, params, err := mime.ParseMediaType(given)
+	if media == mergeType && c.r.Method == http.MethodPatch {
+		media = jsonType
+	}
 	if err != nil || media != jsonType || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
 		return unsupportedMedia("Content-Type", given, "send "+jsonType)
 	}

@@ -231,7 +231,7 @@ func TestEveryPostTakesAKeyOrNeedsNone(t *testing.T) {
 	}
 	for _, r := range routes {
 		if r.method != http.MethodPost {
-			if (r.repeats != anyhow) != (r.method == http.MethodPut && r.path == timerPath) { // which begins a generation
+			if (r.repeats != anyhow) != (r.path == timerPath && (r.method == http.MethodPut || r.method == http.MethodPatch)) { // which begin a generation
 				t.Errorf("%s %s can be repeated without a key", r.method, r.path)
 			}
 			continue

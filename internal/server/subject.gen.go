@@ -57,6 +57,8 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
 	case *rousev1.SkipRequest:
 		call.About(m.GetNamespace(), m.GetName())
+	case *rousev1.PatchRequest:
+		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.RescheduleRequest:
 		call.About(m.GetNamespace(), m.GetName())
 	case *rousev1.BackfillRequest:

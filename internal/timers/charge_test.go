@@ -120,6 +120,13 @@ func TestKeysNeedRoom(t *testing.T) {
 			_, err := ts.Reschedule(ctx, key, rouse.Spec{Schedule: fmt.Sprintf("@every %dh", 1+i%2)}, 0, false)
 			return err
 		},
+		"patch": func(ctx context.Context, ts *Timers, i int) error {
+			_, err := ts.Patch(ctx, key, PatchRequest{Change: func(s rouse.Spec) (rouse.Spec, error) {
+				s.Schedule = fmt.Sprintf("@every %dh", 1+i%2)
+				return s, nil
+			}})
+			return err
+		},
 		"debounce": func(ctx context.Context, ts *Timers, _ int) error {
 			_, err := ts.Coalesce(ctx, rouse.Key{Namespace: "n", Name: "d"}, rouse.Spec{Target: "x:y"}, rouse.Coalesce{Quiet: time.Hour})
 			return err

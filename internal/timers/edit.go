@@ -201,48 +201,6 @@ func (ts *Timers) Skip(ctx context.Context, key rouse.Key, count uint32, reason 
 		})
 }
 
-// Reschedule replaces the schedule of a timer by that of the spec when, and keeps the rest; with an
-// ifRevision other than 0, only if the timer has that revision. It is a put of the spec with that schedule.
-// If it is only to validate, nothing is written, and the result is the timer that would be stored, with its
-// next times.
-func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec, ifRevision uint64,
-	validate bool) (PutResult, error) {
-	res := PutResult{Replaced: true}
-	if validate {
-		audit.Checks(ctx)
-	}
-	if err := cmp.Or(forTimers(key), rouse.CheckRevision(ifRevision)); err != nil {
-		return res, err
-	}
-	if err := ts.Engine.Ready(ctx); err != nil {
-		return res, err
-	}
-	if validate {
-		return validateReschedule(ctx, ts, key, &when, ifRevision)
-	}
-	w := newRescheduling(ts, key, &when)
-	w.ifRevision, w.asks = ifRevision, newRepeatable(ctx, key, "reschedule", ifRevision,
-		timerContents(&rouse.Timer{Spec: when}))
-	return w.writeRewritten(ctx)
-}
-
-// newRescheduling gives a timer another schedule.
-func newRescheduling(ts *Timers, key rouse.Key, when *rouse.Spec) rewriting {
-	return rewriting{Timers: ts, key: key, verb: access.TimersReschedule, end: cut{rouse.CauseReplaced, "rescheduled"},
-		spec: func(t *rouse.Timer) (rouse.Spec, error) {
-			spec := t.Spec
-			spec.SetWhen(when)
-			return spec, spec.Check()
-		},
-		compile: func(spec *rouse.Spec, now rouse.Instant) (rouse.Schedule, error) {
-			s, err := ts.schedules.Parse(spec, rouse.ScheduleInput{Key: key, Anchor: now})
-			if err == nil {
-				err = ts.checkEvery(key.Namespace, spec, now, s)
-			}
-			return s, err
-		}}
-}
-
 // RunNow asks for a fire now, in addition to the schedule, and returns its id and due time.
 func (ts *Timers) RunNow(ctx context.Context, key rouse.Key) (id string, due rouse.Instant, err error) {
 	if err := forTimers(key); err != nil {

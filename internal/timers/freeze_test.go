@@ -35,6 +35,13 @@ func TestStrangersHoldNoTimer(t *testing.T) {
 			_, err := ts.Reschedule(ctx, key, rouse.Spec{Schedule: "@every 2m"}, 0, false)
 			return err
 		},
+		"patch": func(ctx context.Context, ts *Timers, key rouse.Key) error {
+			_, err := ts.Patch(ctx, key, PatchRequest{Change: func(s rouse.Spec) (rouse.Spec, error) {
+				s.Schedule = "@every 2m"
+				return s, nil
+			}})
+			return err
+		},
 		"relabel": func(ctx context.Context, ts *Timers, key rouse.Key) error {
 			_, err := ts.Relabel(ctx, key, 0, "stream:y", nil)
 			return err

@@ -173,6 +173,22 @@ func TestRepeatedRequestsAreCarriedOutOnce(t *testing.T) {
 				t.Errorf("another reschedule with the same key: %v", err)
 			}
 
+			patch := func(text, schedule string) (PutResult, error) {
+				return ts.Patch(asking(t, "me", "patch"), key, PatchRequest{Text: text, Change: func(s rouse.Spec) (rouse.Spec, error) {
+					s.Schedule = schedule
+					return s, nil
+				}})
+			}
+			if res, err = patch("one", "0 0 3 3 *"); err != nil {
+				t.Fatal(err)
+			}
+			if again, err := patch("one", "0 0 4 4 *"); err != nil || again.Timer.Revision != res.Timer.Revision {
+				t.Errorf("a repeated patch: %+v, %v", again.Timer, err)
+			}
+			if _, err := patch("two", "0 0 3 3 *"); !otherRequest(err) {
+				t.Errorf("another patch with the same key: %v", err)
+			}
+
 			if _, err := ts.Pause(asking(t, "me", "pause"), key, "why", 0); err != nil {
 				t.Fatal(err)
 			}

@@ -88,6 +88,10 @@ func TestStrangersLearnNothingOfANamespace(t *testing.T) {
 			_, err := ts.Reschedule(ctx, key, rouse.Spec{Schedule: s.Schedule}, 0, false)
 			return err
 		},
+		"patch": func(ctx context.Context, ts *Timers, key rouse.Key, s rouse.Spec) error {
+			_, err := ts.Patch(ctx, key, PatchRequest{Change: func(rouse.Spec) (rouse.Spec, error) { return s, nil }})
+			return err
+		},
 		"explain": func(ctx context.Context, ts *Timers, key rouse.Key, _ rouse.Spec) error {
 			_, err := ts.Explain(ctx, key, 0)
 			return err

@@ -95,19 +95,6 @@ func (w rewriting) wouldBe(ctx context.Context, t *rouse.Timer, alone bool) (res
 	return res, err
 }
 
-// validateReschedule is Reschedule without its write.
-func validateReschedule(ctx context.Context, ts *Timers, key rouse.Key, when *rouse.Spec,
-	ifRevision uint64) (PutResult, error) {
-	t, err := ts.getAllowed(ctx, access.TimersReschedule, key)
-	if err == nil && ifRevision != 0 && t.Revision != ifRevision {
-		err = conflictError(key, t.Revision)
-	}
-	if err != nil {
-		return PutResult{}, err
-	}
-	return newRescheduling(ts, key, when).wouldBe(ctx, &t, true)
-}
-
 // nextOf returns the next times of a timer that is not stored.
 func nextOf(ctx context.Context, ts *Timers, t *rouse.Timer) ([]rouse.Instant, error) {
 	s, err := ts.schedules.Parse(&t.Spec, rouse.ScheduleInput{Key: t.Key, Anchor: t.Anchor})

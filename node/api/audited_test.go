@@ -312,6 +312,13 @@ func (l *logged) changes() []step {
 			_, err := timers.Skip(ctx, &rousev1.SkipRequest{Namespace: own, Name: "fresh"})
 			return err
 		}},
+		{"Timers/Patch", func() error {
+			_, err := timers.Patch(ctx, &rousev1.PatchRequest{Namespace: own, Name: "fresh", Patch: `{"labels": {"a": "b"}}`})
+			return err
+		}},
+		{"PATCH /v1/namespaces/{namespace}/timers/{name}", func() error {
+			return ask("PATCH", "/v1/namespaces/own/timers/fresh", `{"labels": {"a": "c"}}`)
+		}},
 		{"Timers/Reschedule", func() error {
 			_, err := timers.Reschedule(ctx, &rousev1.RescheduleRequest{Namespace: own, Name: "fresh", When: &rousev1.When{Schedule: "@every 3h"}})
 			return err

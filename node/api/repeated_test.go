@@ -99,6 +99,10 @@ var repeatedCalls = []repeatedCall{
 		message: func(s string, other bool) proto.Message {
 			return &rousev1.SkipRequest{Namespace: own, Name: s, Count: pick[uint32](other, 1, 2)}
 		}},
+	{route: "PATCH /timers/{name}", method: "Timers/Patch", path: "timers/%s", body: `{"schedule": "0 0 3 3 *"}`, other: `{"schedule": "0 0 4 4 *"}`, made: true, gone: 404,
+		message: func(s string, other bool) proto.Message {
+			return &rousev1.PatchRequest{Namespace: own, Name: s, Patch: pick(other, `{"schedule": "0 0 3 3 *"}`, `{"schedule": "0 0 4 4 *"}`)}
+		}},
 	{route: "POST /timers/{name}:reschedule", method: "Timers/Reschedule", path: "timers/%s:reschedule", body: `{"schedule": "0 0 3 3 *"}`, other: `{"schedule": "0 0 4 4 *"}`, made: true, gone: 404,
 		message: func(s string, other bool) proto.Message {
 			return &rousev1.RescheduleRequest{Namespace: own, Name: s, When: &rousev1.When{Schedule: pick(other, "0 0 3 3 *", "0 0 4 4 *")}}

@@ -57,6 +57,7 @@ rwoa--   ns    Timers/Count                  | GET /timers:count
 -woa--   ns    Timers/Run                    | POST /timers/{name}:run
 -w-ak-   ns    Timers/ReportCheck            | POST /checks/{name}
 -woa--   ns    Timers/Skip                   | POST /timers/{name}:skip
+-w-a--   ns    Timers/Patch                  | PATCH /timers/{name}
 -woa--   ns    Timers/Reschedule             | POST /timers/{name}:reschedule
 --oa--   ns    Timers/Backfill               | POST /timers/{name}:backfill
 rwoa--   ns    Timers/GetBadge               | GET /timers/{name}:badge
@@ -294,6 +295,9 @@ var samples = map[string]func(namespace string) proto.Message{
 	"Timers/Run":          func(ns string) proto.Message { return &rousev1.RunRequest{Namespace: ns, Name: "a"} },
 	"Timers/ReportCheck":  func(ns string) proto.Message { return &rousev1.ReportCheckRequest{Namespace: ns, Name: "missing"} },
 	"Timers/Skip":         func(ns string) proto.Message { return &rousev1.SkipRequest{Namespace: ns, Name: "missing"} },
+	"Timers/Patch": func(ns string) proto.Message {
+		return &rousev1.PatchRequest{Namespace: ns, Name: "missing", Patch: `{"schedule": "@every 1h"}`}
+	},
 	"Timers/Reschedule": func(ns string) proto.Message {
 		return &rousev1.RescheduleRequest{Namespace: ns, Name: "missing", When: &rousev1.When{Schedule: "@every 1h"}}
 	},
@@ -392,6 +396,7 @@ var bodies = map[string]string{
 	"POST /timers":                                  `{"name": "new", "schedule": "2099-01-01T00:00:00Z", "target": "stream:x"}`,
 	"PUT /timers/{name}":                            `{"schedule": "2099-01-01T00:00:00Z", "target": "stream:x"}`,
 	"POST /timers:batchCreate":                      `{"mode": "create_or_replace", "timers": [{"name": "new", "schedule": "2099-01-01T00:00:00Z", "target": "stream:x"}]}`,
+	"PATCH /timers/{name}":                          `{"schedule": "@every 1h"}`,
 	"POST /timers/{name}:reschedule":                `{"schedule": "@every 1h"}`,
 	"POST /timers/{name}:backfill":                  `{"from": "2026-01-01T00:00:00Z", "until": "2026-01-01T01:00:00Z"}`,
 	"POST /timers:outcomes":                         `{"names": ["a"]}`,

@@ -7816,6 +7816,82 @@ func (x *SkipRequest) GetReason() string {
 	return ""
 }
 
+type PatchRequest struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Namespace        string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name             string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Patch            string                 `protobuf:"bytes,3,opt,name=patch,proto3" json:"patch,omitempty"`                                                // a JSON merge patch (RFC 7396) of the spec as it is in the API of HTTP; null removes a member
+	ExpectedRevision uint64                 `protobuf:"varint,4,opt,name=expected_revision,json=expectedRevision,proto3" json:"expected_revision,omitempty"` // not 0: only if the timer has this revision
+	ValidateOnly     bool                   `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`             // as in CreateRequest
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PatchRequest) Reset() {
+	*x = PatchRequest{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PatchRequest) ProtoMessage() {}
+
+func (x *PatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
+func (*PatchRequest) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+}
+
+func (x *PatchRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PatchRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PatchRequest) GetPatch() string {
+	if x != nil {
+		return x.Patch
+	}
+	return ""
+}
+
+func (x *PatchRequest) GetExpectedRevision() uint64 {
+	if x != nil {
+		return x.ExpectedRevision
+	}
+	return 0
+}
+
+func (x *PatchRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 type RescheduleRequest struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Namespace        string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -7829,7 +7905,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7841,7 +7917,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7854,7 +7930,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -7912,7 +7988,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7924,7 +8000,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7937,7 +8013,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *When) GetSchedule() string {
@@ -8031,7 +8107,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8043,7 +8119,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8056,7 +8132,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -8112,7 +8188,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8124,7 +8200,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8137,7 +8213,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -8172,7 +8248,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8184,7 +8260,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8197,7 +8273,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -8235,7 +8311,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8247,7 +8323,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8260,7 +8336,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -8321,7 +8397,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8333,7 +8409,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8346,7 +8422,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Reason) GetCode() string {
@@ -8406,7 +8482,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8418,7 +8494,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8431,7 +8507,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -8495,7 +8571,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8507,7 +8583,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8520,7 +8596,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -8562,7 +8638,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8574,7 +8650,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8587,7 +8663,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -8625,7 +8701,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8637,7 +8713,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8650,7 +8726,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -8708,7 +8784,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8720,7 +8796,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8733,7 +8809,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -8783,7 +8859,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8795,7 +8871,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8808,7 +8884,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -8850,7 +8926,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8862,7 +8938,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8875,7 +8951,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -8964,7 +9040,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8976,7 +9052,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8989,7 +9065,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -9058,7 +9134,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9070,7 +9146,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9083,7 +9159,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -9112,7 +9188,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9124,7 +9200,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9137,7 +9213,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -9177,7 +9253,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9189,7 +9265,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9202,7 +9278,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -9221,7 +9297,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9233,7 +9309,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9246,7 +9322,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -9266,7 +9342,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9278,7 +9354,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9291,7 +9367,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -9318,7 +9394,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9330,7 +9406,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9343,7 +9419,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -9384,7 +9460,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9396,7 +9472,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9409,7 +9485,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *Job) GetNamespace() string {
@@ -9535,7 +9611,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9547,7 +9623,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9560,7 +9636,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -9593,7 +9669,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9605,7 +9681,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9618,7 +9694,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -9641,7 +9717,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9653,7 +9729,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9666,7 +9742,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -9714,7 +9790,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9726,7 +9802,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9739,7 +9815,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *Day) GetDate() string {
@@ -9768,7 +9844,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9780,7 +9856,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9793,7 +9869,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -9837,7 +9913,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9849,7 +9925,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9862,7 +9938,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -9910,7 +9986,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9922,7 +9998,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9935,7 +10011,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -9961,7 +10037,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9973,7 +10049,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9986,7 +10062,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -10005,7 +10081,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10017,7 +10093,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10030,7 +10106,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -10050,7 +10126,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10062,7 +10138,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10075,7 +10151,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -10100,7 +10176,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10112,7 +10188,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10125,7 +10201,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 type BackupRequest struct {
@@ -10136,7 +10212,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10148,7 +10224,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10161,7 +10237,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 type BackupChunk struct {
@@ -10173,7 +10249,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10185,7 +10261,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10198,7 +10274,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -10216,7 +10292,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10228,7 +10304,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10241,7 +10317,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 type AdvanceClockRequest struct {
@@ -10255,7 +10331,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10267,7 +10343,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10280,7 +10356,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -10316,7 +10392,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10328,7 +10404,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10341,7 +10417,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -10380,7 +10456,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10392,7 +10468,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10405,7 +10481,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 type ListNodesResponse struct {
@@ -10417,7 +10493,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10429,7 +10505,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10442,7 +10518,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -10471,7 +10547,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10483,7 +10559,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10496,7 +10572,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *Node) GetId() string {
@@ -10585,7 +10661,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10597,7 +10673,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10610,7 +10686,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -10674,7 +10750,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10686,7 +10762,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10699,7 +10775,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -10742,7 +10818,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10754,7 +10830,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10767,7 +10843,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -10807,7 +10883,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10819,7 +10895,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10832,7 +10908,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -10851,7 +10927,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10863,7 +10939,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10876,7 +10952,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -10916,7 +10992,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10928,7 +11004,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10941,7 +11017,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -11106,7 +11182,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11118,7 +11194,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11131,7 +11207,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -11195,7 +11271,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11207,7 +11283,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11220,7 +11296,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -11281,7 +11357,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11293,7 +11369,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11306,7 +11382,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *Record) GetNamespace() string {
@@ -11480,7 +11556,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11492,7 +11568,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11505,7 +11581,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -11585,7 +11661,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11597,7 +11673,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11610,7 +11686,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -11666,7 +11742,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11678,7 +11754,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11691,7 +11767,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -11729,7 +11805,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11741,7 +11817,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11754,7 +11830,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -11811,7 +11887,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11823,7 +11899,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11836,7 +11912,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -11888,7 +11964,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11900,7 +11976,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11913,7 +11989,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -12011,7 +12087,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12023,7 +12099,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12036,7 +12112,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -12069,7 +12145,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12081,7 +12157,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12094,7 +12170,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -12115,7 +12191,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12127,7 +12203,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12140,7 +12216,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -12175,7 +12251,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12187,7 +12263,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12200,7 +12276,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -12234,7 +12310,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12246,7 +12322,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12259,7 +12335,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -12289,7 +12365,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12301,7 +12377,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12314,7 +12390,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -12354,7 +12430,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12366,7 +12442,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12379,7 +12455,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -12401,7 +12477,7 @@ type ReportCheckRequest struct {
 
 func (x *ReportCheckRequest) Reset() {
 	*x = ReportCheckRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12413,7 +12489,7 @@ func (x *ReportCheckRequest) String() string {
 func (*ReportCheckRequest) ProtoMessage() {}
 
 func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12426,7 +12502,7 @@ func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckRequest.ProtoReflect.Descriptor instead.
 func (*ReportCheckRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *ReportCheckRequest) GetNamespace() string {
@@ -12466,7 +12542,7 @@ type ReportCheckResponse struct {
 
 func (x *ReportCheckResponse) Reset() {
 	*x = ReportCheckResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12478,7 +12554,7 @@ func (x *ReportCheckResponse) String() string {
 func (*ReportCheckResponse) ProtoMessage() {}
 
 func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12491,7 +12567,7 @@ func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckResponse.ProtoReflect.Descriptor instead.
 func (*ReportCheckResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *ReportCheckResponse) GetExpectedByMs() int64 {
@@ -12512,7 +12588,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12524,7 +12600,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12537,7 +12613,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -12569,7 +12645,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12581,7 +12657,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12594,7 +12670,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 type SubscribeRequest struct {
@@ -12612,7 +12688,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12624,7 +12700,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12637,7 +12713,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12722,7 +12798,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12734,7 +12810,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12747,7 +12823,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -12781,7 +12857,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12793,7 +12869,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12806,7 +12882,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -12904,7 +12980,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12916,7 +12992,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12929,7 +13005,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -12967,7 +13043,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12979,7 +13055,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12992,7 +13068,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *Called) GetId() string {
@@ -13052,7 +13128,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13064,7 +13140,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13077,7 +13153,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *Open) GetNamespace() string {
@@ -13127,7 +13203,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13139,7 +13215,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13152,7 +13228,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -13195,7 +13271,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13207,7 +13283,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13220,7 +13296,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -13256,7 +13332,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13268,7 +13344,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13281,7 +13357,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -13322,7 +13398,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13334,7 +13410,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13347,7 +13423,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -13379,7 +13455,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13391,7 +13467,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13404,7 +13480,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -13439,7 +13515,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13451,7 +13527,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13464,7 +13540,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -13491,7 +13567,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13503,7 +13579,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13516,7 +13592,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{190}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *Peer) GetId() string {
@@ -13556,7 +13632,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13568,7 +13644,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13581,7 +13657,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{191}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13708,7 +13784,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13720,7 +13796,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13733,7 +13809,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{192}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -13844,7 +13920,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13856,7 +13932,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13869,7 +13945,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{193}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -14546,7 +14622,13 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\rR\x05count\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xbb\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xa8\x01\n" +
+	"\fPatchRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05patch\x18\x03 \x01(\tR\x05patch\x12+\n" +
+	"\x11expected_revision\x18\x04 \x01(\x04R\x10expectedRevision\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"\xbb\x01\n" +
 	"\x11RescheduleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\"\n" +
@@ -15063,7 +15145,7 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x13CALL_STATUS_EXPIRED\x10\x03\x12\x1e\n" +
 	"\x1aCALL_STATUS_DELIVERY_LIMIT\x10\x04\x12\x18\n" +
 	"\x14CALL_STATUS_REJECTED\x10\x05\x12\x17\n" +
-	"\x13CALL_STATUS_DELETED\x10\x062\xc2\r\n" +
+	"\x13CALL_STATUS_DELETED\x10\x062\xf4\r\n" +
 	"\x06Timers\x122\n" +
 	"\x06Create\x12\x17.rouse.v1.CreateRequest\x1a\x0f.rouse.v1.Timer\x12J\n" +
 	"\vBatchCreate\x12\x1c.rouse.v1.BatchCreateRequest\x1a\x1d.rouse.v1.BatchCreateResponse\x12O\n" +
@@ -15077,7 +15159,8 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\x05Count\x12\x16.rouse.v1.CountRequest\x1a\x17.rouse.v1.CountResponse\x128\n" +
 	"\x05Purge\x12\x16.rouse.v1.PurgeRequest\x1a\x17.rouse.v1.PurgeResponse\x12>\n" +
 	"\aRedrive\x12\x18.rouse.v1.RedriveRequest\x1a\x19.rouse.v1.RedriveResponse\x12.\n" +
-	"\x04Skip\x12\x15.rouse.v1.SkipRequest\x1a\x0f.rouse.v1.Timer\x12:\n" +
+	"\x04Skip\x12\x15.rouse.v1.SkipRequest\x1a\x0f.rouse.v1.Timer\x120\n" +
+	"\x05Patch\x12\x16.rouse.v1.PatchRequest\x1a\x0f.rouse.v1.Timer\x12:\n" +
 	"\n" +
 	"Reschedule\x12\x1b.rouse.v1.RescheduleRequest\x1a\x0f.rouse.v1.Timer\x12A\n" +
 	"\bBackfill\x12\x19.rouse.v1.BackfillRequest\x1a\x1a.rouse.v1.BackfillResponse\x12J\n" +
@@ -15172,7 +15255,7 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 203)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 204)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
@@ -15287,105 +15370,106 @@ var file_rouse_v1_rouse_proto_goTypes = []any{
 	(*RunRequest)(nil),               // 110: rouse.v1.RunRequest
 	(*RunResponse)(nil),              // 111: rouse.v1.RunResponse
 	(*SkipRequest)(nil),              // 112: rouse.v1.SkipRequest
-	(*RescheduleRequest)(nil),        // 113: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 114: rouse.v1.When
-	(*BackfillRequest)(nil),          // 115: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 116: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 117: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 118: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 119: rouse.v1.Reason
-	(*Coming)(nil),                   // 120: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 121: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 122: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 123: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 124: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 125: rouse.v1.Load
-	(*BulkRequest)(nil),              // 126: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 127: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 128: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 129: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 130: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 131: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 132: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 133: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 134: rouse.v1.Job
-	(*ImportRequest)(nil),            // 135: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 136: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 137: rouse.v1.Calendar
-	(*Day)(nil),                      // 138: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 139: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 140: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 141: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 142: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 143: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 144: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 145: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 146: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 147: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 148: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 149: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 150: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 151: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 152: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 153: rouse.v1.Node
-	(*AuditFilter)(nil),              // 154: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 155: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 156: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 157: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 158: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 159: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 160: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 161: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 162: rouse.v1.Record
-	(*RecordFilter)(nil),             // 163: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 164: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 165: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 166: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 167: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 168: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 169: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 170: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 171: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 172: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 173: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 174: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 175: rouse.v1.RedriveResponse
-	(*ReportCheckRequest)(nil),       // 176: rouse.v1.ReportCheckRequest
-	(*ReportCheckResponse)(nil),      // 177: rouse.v1.ReportCheckResponse
-	(*PurgeRequest)(nil),             // 178: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 179: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 180: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 181: rouse.v1.Leave
-	(*CallRequest)(nil),              // 182: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 183: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 184: rouse.v1.Called
-	(*Open)(nil),                     // 185: rouse.v1.Open
-	(*Settle)(nil),                   // 186: rouse.v1.Settle
-	(*Answer)(nil),                   // 187: rouse.v1.Answer
-	(*Failure)(nil),                  // 188: rouse.v1.Failure
-	(*Extension)(nil),                // 189: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 190: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 191: rouse.v1.Peers
-	(*Peer)(nil),                     // 192: rouse.v1.Peer
-	(*Fire)(nil),                     // 193: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 194: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 195: rouse.v1.ReportResponse
-	nil,                              // 196: rouse.v1.Namespace.CountsEntry
-	nil,                              // 197: rouse.v1.Grant.LabelsEntry
-	nil,                              // 198: rouse.v1.Spec.LabelsEntry
-	nil,                              // 199: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 200: rouse.v1.Filter.LabelsEntry
-	nil,                              // 201: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 202: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 203: rouse.v1.Open.LabelsEntry
-	nil,                              // 204: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 205: google.protobuf.Duration
+	(*PatchRequest)(nil),             // 113: rouse.v1.PatchRequest
+	(*RescheduleRequest)(nil),        // 114: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 115: rouse.v1.When
+	(*BackfillRequest)(nil),          // 116: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 117: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 118: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 119: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 120: rouse.v1.Reason
+	(*Coming)(nil),                   // 121: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 122: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 123: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 124: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 125: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 126: rouse.v1.Load
+	(*BulkRequest)(nil),              // 127: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 128: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 129: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 130: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 131: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 132: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 133: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 134: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 135: rouse.v1.Job
+	(*ImportRequest)(nil),            // 136: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 137: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 138: rouse.v1.Calendar
+	(*Day)(nil),                      // 139: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 140: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 141: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 142: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 143: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 144: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 145: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 146: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 147: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 148: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 149: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 150: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 151: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 152: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 153: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 154: rouse.v1.Node
+	(*AuditFilter)(nil),              // 155: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 156: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 157: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 158: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 159: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 160: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 161: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 162: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 163: rouse.v1.Record
+	(*RecordFilter)(nil),             // 164: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 165: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 166: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 167: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 168: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 169: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 170: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 171: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 172: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 173: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 174: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 175: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 176: rouse.v1.RedriveResponse
+	(*ReportCheckRequest)(nil),       // 177: rouse.v1.ReportCheckRequest
+	(*ReportCheckResponse)(nil),      // 178: rouse.v1.ReportCheckResponse
+	(*PurgeRequest)(nil),             // 179: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 180: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 181: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 182: rouse.v1.Leave
+	(*CallRequest)(nil),              // 183: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 184: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 185: rouse.v1.Called
+	(*Open)(nil),                     // 186: rouse.v1.Open
+	(*Settle)(nil),                   // 187: rouse.v1.Settle
+	(*Answer)(nil),                   // 188: rouse.v1.Answer
+	(*Failure)(nil),                  // 189: rouse.v1.Failure
+	(*Extension)(nil),                // 190: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 191: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 192: rouse.v1.Peers
+	(*Peer)(nil),                     // 193: rouse.v1.Peer
+	(*Fire)(nil),                     // 194: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 195: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 196: rouse.v1.ReportResponse
+	nil,                              // 197: rouse.v1.Namespace.CountsEntry
+	nil,                              // 198: rouse.v1.Grant.LabelsEntry
+	nil,                              // 199: rouse.v1.Spec.LabelsEntry
+	nil,                              // 200: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 201: rouse.v1.Filter.LabelsEntry
+	nil,                              // 202: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 203: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 204: rouse.v1.Open.LabelsEntry
+	nil,                              // 205: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 206: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
 	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	205, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	205, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	206, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	206, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
 	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
 	15,  // 5: rouse.v1.Limit.use:type_name -> rouse.v1.LimitUse
 	16,  // 6: rouse.v1.LimitUse.keys:type_name -> rouse.v1.LimitKeyUse
@@ -15393,11 +15477,11 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	14,  // 8: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
 	43,  // 9: rouse.v1.ListLimitsResponse.nodes:type_name -> rouse.v1.StatusNode
 	13,  // 10: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	205, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	205, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	206, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	206, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
 	26,  // 13: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
 	28,  // 14: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	196, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	197, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
 	26,  // 16: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
 	27,  // 17: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
 	37,  // 18: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
@@ -15413,12 +15497,12 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	52,  // 28: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
 	43,  // 29: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
 	55,  // 30: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	197, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	198, // 31: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
 	55,  // 32: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
 	55,  // 33: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
 	56,  // 34: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
 	56,  // 35: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	205, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	206, // 36: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
 	65,  // 37: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
 	64,  // 38: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
 	72,  // 39: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
@@ -15429,120 +15513,120 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	83,  // 44: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
 	80,  // 45: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
 	79,  // 46: rouse.v1.Timer.notices:type_name -> rouse.v1.NoticeState
-	198, // 47: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	199, // 47: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
 	90,  // 48: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
 	91,  // 49: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
 	89,  // 50: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	205, // 51: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	205, // 52: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	205, // 53: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	205, // 54: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	206, // 51: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	206, // 52: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	206, // 53: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	206, // 54: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
 	88,  // 55: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
 	87,  // 56: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
-	205, // 57: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
-	205, // 58: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
-	205, // 59: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	205, // 60: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	205, // 61: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	205, // 62: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	205, // 63: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	205, // 64: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	205, // 65: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	199, // 66: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	205, // 67: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	206, // 57: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
+	206, // 58: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
+	206, // 59: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	206, // 60: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	206, // 61: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	206, // 62: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	206, // 63: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	206, // 64: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	206, // 65: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	200, // 66: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	206, // 67: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
 	86,  // 68: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
 	0,   // 69: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
 	93,  // 70: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
 	94,  // 71: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	205, // 72: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	205, // 73: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	205, // 74: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	206, // 72: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	206, // 73: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	206, // 74: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
 	0,   // 75: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
 	96,  // 76: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
 	86,  // 77: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
 	98,  // 78: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
 	99,  // 79: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	200, // 80: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	201, // 80: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
 	101, // 81: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
 	78,  // 82: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
 	101, // 83: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	114, // 84: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	115, // 84: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
 	89,  // 85: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	205, // 86: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	205, // 87: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	120, // 88: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	119, // 89: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	206, // 86: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	206, // 87: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	121, // 88: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	120, // 89: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
 	78,  // 90: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	162, // 91: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	120, // 92: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	163, // 91: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	121, // 92: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
 	101, // 93: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	120, // 94: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	121, // 94: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
 	101, // 95: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	205, // 96: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	125, // 97: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	206, // 96: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	126, // 97: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
 	101, // 98: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	114, // 99: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	129, // 100: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	128, // 101: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	115, // 99: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	130, // 100: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	129, // 101: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
 	99,  // 102: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	134, // 103: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	135, // 103: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
 	101, // 104: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
 	99,  // 105: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	129, // 106: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	130, // 106: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
 	78,  // 107: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	137, // 108: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	138, // 108: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
 	0,   // 109: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
 	98,  // 110: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	138, // 111: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	138, // 112: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	137, // 113: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	137, // 114: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	205, // 115: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	205, // 116: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	153, // 117: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	154, // 118: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	159, // 119: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	154, // 120: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	159, // 121: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	205, // 122: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	139, // 111: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	139, // 112: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	138, // 113: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	138, // 114: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	206, // 115: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	206, // 116: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	154, // 117: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	155, // 118: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	160, // 119: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	155, // 120: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	160, // 121: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	206, // 122: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
 	86,  // 123: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	120, // 124: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	121, // 124: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
 	85,  // 125: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
 	83,  // 126: rouse.v1.Record.answer:type_name -> rouse.v1.KeptAnswer
-	201, // 127: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	163, // 128: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	162, // 129: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	163, // 130: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	205, // 131: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	168, // 132: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	205, // 133: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	205, // 134: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	171, // 135: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	162, // 136: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	162, // 137: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	185, // 138: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	186, // 139: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	181, // 140: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	205, // 141: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	205, // 142: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	205, // 143: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	205, // 144: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	202, // 145: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	205, // 146: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	202, // 127: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	164, // 128: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	163, // 129: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	164, // 130: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	206, // 131: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	169, // 132: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	206, // 133: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	206, // 134: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	172, // 135: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	163, // 136: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	163, // 137: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	186, // 138: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	187, // 139: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	182, // 140: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	206, // 141: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	206, // 142: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	206, // 143: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	206, // 144: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	203, // 145: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	206, // 146: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
 	1,   // 147: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	203, // 148: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	188, // 149: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	189, // 150: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	187, // 151: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	205, // 152: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	205, // 153: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	193, // 154: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	191, // 155: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	192, // 156: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	192, // 157: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	204, // 158: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	188, // 159: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	205, // 160: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	204, // 148: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	189, // 149: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	190, // 150: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	188, // 151: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	206, // 152: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	206, // 153: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	194, // 154: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	192, // 155: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	193, // 156: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	193, // 157: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	205, // 158: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	189, // 159: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	206, // 160: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
 	92,  // 161: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
 	95,  // 162: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
 	95,  // 163: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
@@ -15553,152 +15637,154 @@ var file_rouse_v1_rouse_proto_depIdxs = []int32{
 	110, // 168: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
 	102, // 169: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
 	104, // 170: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	178, // 171: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	174, // 172: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	179, // 171: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	175, // 172: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
 	112, // 173: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	113, // 174: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	115, // 175: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	176, // 176: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
-	135, // 177: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	164, // 178: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	172, // 179: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	166, // 180: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	169, // 181: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	160, // 182: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	117, // 183: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	81,  // 184: rouse.v1.Timers.GetBadge:input_type -> rouse.v1.GetBadgeRequest
-	121, // 185: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	123, // 186: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	126, // 187: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	142, // 188: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	139, // 189: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	141, // 190: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	144, // 191: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	130, // 192: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	132, // 193: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	133, // 194: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 195: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 196: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 197: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 198: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 199: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 200: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	17,  // 201: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	19,  // 202: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	20,  // 203: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	21,  // 204: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	23,  // 205: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	24,  // 206: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	25,  // 207: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
-	148, // 208: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	149, // 209: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	146, // 210: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	151, // 211: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	155, // 212: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	157, // 213: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	180, // 214: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	194, // 215: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	31,  // 216: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	29,  // 217: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	30,  // 218: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	33,  // 219: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	40,  // 220: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	44,  // 221: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	50,  // 222: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	47,  // 223: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	35,  // 224: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	53,  // 225: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	57,  // 226: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	59,  // 227: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	61,  // 228: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	62,  // 229: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	74,  // 230: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	73,  // 231: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	76,  // 232: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	66,  // 233: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	68,  // 234: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	70,  // 235: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	182, // 236: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	183, // 237: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	78,  // 238: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	97,  // 239: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	97,  // 240: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	78,  // 241: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	107, // 242: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	78,  // 243: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	78,  // 244: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	111, // 245: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	103, // 246: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	105, // 247: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	179, // 248: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	175, // 249: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	78,  // 250: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	78,  // 251: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	116, // 252: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	177, // 253: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
-	136, // 254: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	165, // 255: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	173, // 256: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	167, // 257: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	170, // 258: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	161, // 259: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	118, // 260: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	82,  // 261: rouse.v1.Timers.GetBadge:output_type -> rouse.v1.Badge
-	122, // 262: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	124, // 263: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	127, // 264: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	143, // 265: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	140, // 266: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	137, // 267: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	145, // 268: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	131, // 269: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	134, // 270: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	134, // 271: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 272: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 273: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 274: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 275: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 276: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 277: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	18,  // 278: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 279: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 280: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	22,  // 281: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 282: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 283: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	14,  // 284: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
-	150, // 285: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	150, // 286: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	147, // 287: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	152, // 288: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	156, // 289: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	158, // 290: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	190, // 291: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	195, // 292: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	32,  // 293: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	27,  // 294: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	27,  // 295: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	34,  // 296: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	41,  // 297: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	45,  // 298: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	51,  // 299: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	48,  // 300: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	36,  // 301: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	54,  // 302: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	58,  // 303: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	60,  // 304: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	58,  // 305: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	63,  // 306: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	75,  // 307: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	72,  // 308: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	77,  // 309: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	67,  // 310: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	69,  // 311: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	71,  // 312: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	184, // 313: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	184, // 314: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	238, // [238:315] is the sub-list for method output_type
-	161, // [161:238] is the sub-list for method input_type
+	113, // 174: rouse.v1.Timers.Patch:input_type -> rouse.v1.PatchRequest
+	114, // 175: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	116, // 176: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	177, // 177: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
+	136, // 178: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	165, // 179: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	173, // 180: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	167, // 181: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	170, // 182: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	161, // 183: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	118, // 184: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	81,  // 185: rouse.v1.Timers.GetBadge:input_type -> rouse.v1.GetBadgeRequest
+	122, // 186: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	124, // 187: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	127, // 188: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	143, // 189: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	140, // 190: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	142, // 191: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	145, // 192: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	131, // 193: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	133, // 194: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	134, // 195: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	4,   // 196: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	3,   // 197: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	6,   // 198: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	10,  // 199: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	11,  // 200: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	12,  // 201: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	17,  // 202: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	19,  // 203: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	20,  // 204: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	21,  // 205: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	23,  // 206: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	24,  // 207: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	25,  // 208: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
+	149, // 209: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	150, // 210: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	147, // 211: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	152, // 212: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	156, // 213: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	158, // 214: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	181, // 215: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	195, // 216: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	31,  // 217: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	29,  // 218: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	30,  // 219: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	33,  // 220: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	40,  // 221: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	44,  // 222: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	50,  // 223: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	47,  // 224: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	35,  // 225: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	53,  // 226: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	57,  // 227: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	59,  // 228: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	61,  // 229: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	62,  // 230: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	74,  // 231: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	73,  // 232: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	76,  // 233: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	66,  // 234: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	68,  // 235: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	70,  // 236: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	183, // 237: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	184, // 238: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	78,  // 239: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	97,  // 240: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	97,  // 241: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	78,  // 242: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	107, // 243: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	78,  // 244: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	78,  // 245: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	111, // 246: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	103, // 247: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	105, // 248: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	180, // 249: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	176, // 250: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	78,  // 251: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	78,  // 252: rouse.v1.Timers.Patch:output_type -> rouse.v1.Timer
+	78,  // 253: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	117, // 254: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	178, // 255: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
+	137, // 256: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	166, // 257: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	174, // 258: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	168, // 259: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	171, // 260: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	162, // 261: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	119, // 262: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	82,  // 263: rouse.v1.Timers.GetBadge:output_type -> rouse.v1.Badge
+	123, // 264: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	125, // 265: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	128, // 266: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	144, // 267: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	141, // 268: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	138, // 269: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	146, // 270: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	132, // 271: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	135, // 272: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	135, // 273: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	5,   // 274: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 275: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	7,   // 276: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	9,   // 277: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 278: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	9,   // 279: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	18,  // 280: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	14,  // 281: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	14,  // 282: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	22,  // 283: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	14,  // 284: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	14,  // 285: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	14,  // 286: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
+	151, // 287: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	151, // 288: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	148, // 289: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	153, // 290: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	157, // 291: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	159, // 292: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	191, // 293: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	196, // 294: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	32,  // 295: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	27,  // 296: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	27,  // 297: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	34,  // 298: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	41,  // 299: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	45,  // 300: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	51,  // 301: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	48,  // 302: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	36,  // 303: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	54,  // 304: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	58,  // 305: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	60,  // 306: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	58,  // 307: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	63,  // 308: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	75,  // 309: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	72,  // 310: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	77,  // 311: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	67,  // 312: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	69,  // 313: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	71,  // 314: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	185, // 315: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	185, // 316: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	239, // [239:317] is the sub-list for method output_type
+	161, // [161:239] is the sub-list for method input_type
 	161, // [161:161] is the sub-list for extension type_name
 	161, // [161:161] is the sub-list for extension extendee
 	0,   // [0:161] is the sub-list for field type_name
@@ -15713,13 +15799,13 @@ func file_rouse_v1_rouse_proto_init() {
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[178].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[179].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[192].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[193].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -15731,7 +15817,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   203,
+			NumMessages:   204,
 			NumExtensions: 0,
 			NumServices:   11,
 		},

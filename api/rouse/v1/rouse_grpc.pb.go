@@ -37,6 +37,7 @@ const (
 	Timers_Purge_FullMethodName            = "/rouse.v1.Timers/Purge"
 	Timers_Redrive_FullMethodName          = "/rouse.v1.Timers/Redrive"
 	Timers_Skip_FullMethodName             = "/rouse.v1.Timers/Skip"
+	Timers_Patch_FullMethodName            = "/rouse.v1.Timers/Patch"
 	Timers_Reschedule_FullMethodName       = "/rouse.v1.Timers/Reschedule"
 	Timers_Backfill_FullMethodName         = "/rouse.v1.Timers/Backfill"
 	Timers_ReportCheck_FullMethodName      = "/rouse.v1.Timers/ReportCheck"
@@ -89,6 +90,8 @@ type TimersClient interface {
 	Redrive(ctx context.Context, in *RedriveRequest, opts ...grpc.CallOption) (*RedriveResponse, error)
 	// Skip gives up the next occurrences; the schedule goes on after them.
 	Skip(ctx context.Context, in *SkipRequest, opts ...grpc.CallOption) (*Timer, error)
+	// Patch changes members of a timer's spec, and nothing else of it.
+	Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Timer, error)
 	// Reschedule changes when a timer fires, and nothing else of it; a new generation begins.
 	Reschedule(ctx context.Context, in *RescheduleRequest, opts ...grpc.CallOption) (*Timer, error)
 	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
@@ -258,6 +261,16 @@ func (c *timersClient) Skip(ctx context.Context, in *SkipRequest, opts ...grpc.C
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Timer)
 	err := c.cc.Invoke(ctx, Timers_Skip_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *timersClient) Patch(ctx context.Context, in *PatchRequest, opts ...grpc.CallOption) (*Timer, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Timer)
+	err := c.cc.Invoke(ctx, Timers_Patch_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -458,6 +471,8 @@ type TimersServer interface {
 	Redrive(context.Context, *RedriveRequest) (*RedriveResponse, error)
 	// Skip gives up the next occurrences; the schedule goes on after them.
 	Skip(context.Context, *SkipRequest) (*Timer, error)
+	// Patch changes members of a timer's spec, and nothing else of it.
+	Patch(context.Context, *PatchRequest) (*Timer, error)
 	// Reschedule changes when a timer fires, and nothing else of it; a new generation begins.
 	Reschedule(context.Context, *RescheduleRequest) (*Timer, error)
 	// Backfill fires the occurrences that a past range of time had, with the fire ids that they had or would have had.
@@ -538,6 +553,9 @@ func (UnimplementedTimersServer) Redrive(context.Context, *RedriveRequest) (*Red
 }
 func (UnimplementedTimersServer) Skip(context.Context, *SkipRequest) (*Timer, error) {
 	return nil, status.Error(codes.Unimplemented, "method Skip not implemented")
+}
+func (UnimplementedTimersServer) Patch(context.Context, *PatchRequest) (*Timer, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
 }
 func (UnimplementedTimersServer) Reschedule(context.Context, *RescheduleRequest) (*Timer, error) {
 	return nil, status.Error(codes.Unimplemented, "method Reschedule not implemented")
@@ -821,6 +839,24 @@ func _Timers_Skip_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TimersServer).Skip(ctx, req.(*SkipRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Timers_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TimersServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Timers_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TimersServer).Patch(ctx, req.(*PatchRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1117,6 +1153,10 @@ var Timers_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Skip",
 			Handler:    _Timers_Skip_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _Timers_Patch_Handler,
 		},
 		{
 			MethodName: "Reschedule",

@@ -115,6 +115,32 @@ func (f *SpecFlags) BuildSpec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 	return s, faults.Err()
 }
 
+// BuildPatch returns the patch that gives a timer the members of the flags.
+func (f *SpecFlags) BuildPatch(in io.Reader) (api.Patch, error) {
+	var o api.Spec
+	setMembers(f, &o)
+	s, err := o.Parse()
+	var faults rouse.Invalid
+	faults.Add(err)
+	faults.Add(f.parseHeaders(&s))
+	if err := f.readPayload(in, &s); err != nil {
+		if _, ok := errors.AsType[*rouse.Invalid](err); !ok {
+			return nil, err
+		}
+		faults.Add(err)
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	p, err := api.PatchTo(&s)
+	for _, name := range []string{"schedule", "target"} { // which a spec has always
+		if string(p[name]) == `""` {
+			delete(p, name)
+		}
+	}
+	return p, err
+}
+
 func (f *SpecFlags) parseHeaders(s *rouse.Spec) error {
 	for _, h := range f.Header {
 		name, value, ok := strings.Cut(h, ":")

@@ -15,6 +15,7 @@ import (
 
 // EditCommands are the commands that change which occurrences a timer has.
 type EditCommands struct {
+	Edit       editCmd       `cmd:"" group:"timers" help:"Change parts of a timer, and leave the rest."`
 	Skip       skipCmd       `cmd:"" group:"timers" help:"Skip the next occurrences of a timer, or of all that match."`
 	Reschedule rescheduleCmd `cmd:"" group:"timers" help:"Change when a timer fires, or all that match."`
 	Backfill   backfillCmd   `cmd:"" group:"timers" help:"Fire the past occurrences of a timer."`
