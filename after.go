@@ -63,6 +63,7 @@ type Step struct {
 	Detached *Timer  // a row to keep next to the timer: a dead letter or a detached occurrence
 	Also     []Timer // more such rows: of its expectation
 	Log      []Record
+	Expected Notice // NoticeOverdue or NoticeRecovered, if the timer becomes so by its expectation
 }
 
 // After is the state machine of a timer: it returns the step that follows when the attempt occ of t, sent at
@@ -159,16 +160,16 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 		return Step{Log: append(log, t.CutOff(now, s, []Occurrence{occ}, CauseDeleted, "ended by its target")...)}
 	}
 	record := to.endedRecord(occ, o, sent, now)
-	var also []Timer
+	var success Step
 	switch {
 	case !t.Spec.Expect.Any():
 	case t.Key.Fire == "":
-		also = noteSuccess(&to, now)
+		success.addSuccess(&to, now)
 	default:
 		to.Succeeded = now
 		told := to.Expectation(now)
 		told.Overdue = 0
-		also = []Timer{told}
+		success.Also = []Timer{told}
 	}
 	to.Fired++
 	if !occ.Manual {
@@ -178,7 +179,7 @@ func (t *Timer) After(occ Occurrence, token uint64, o Outcome, sent, now Instant
 	if step.To != nil && step.To.Over() {
 		step.To.Answer = o.Answer.cleanAnswer()
 	}
-	step.Log, step.Also = append([]Record{record}, step.Log...), also
+	step.Log, step.Also, step.Expected = append([]Record{record}, step.Log...), success.Also, success.Expected
 	return step
 }
 

@@ -68,17 +68,7 @@ func (s *Spec) Check() error {
 	if s.ContentType != "" && !strings.Contains(s.ContentType, "/") {
 		add("content_type", s.ContentType, "is no media type", "give one such as application/json")
 	}
-	if len(s.Labels) > MaxLabels {
-		add("labels", "", fmt.Sprintf("are %d", len(s.Labels)), fmt.Sprintf("use at most %d", MaxLabels))
-	} else if len(s.Labels) > 0 {
-		for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-			if labelFault(k) {
-				add("labels", k, "is no label name",
-					fmt.Sprintf("use 1 to %d bytes of printable UTF-8 without '=', ',', '!' and space", MaxLabelKey))
-			}
-			text("labels."+k, s.Labels[k], MaxLabelValue, false)
-		}
-	}
+	checkLabels(s.Labels, add)
 	s.checkWhen(add, text)
 	s.checkPolicies(add)
 	s.checkLimit(add, text)
@@ -94,6 +84,26 @@ func (s *Spec) Check() error {
 // plainPath takes the escapes out of a path, as far as they matter to dotSegment.
 var plainPath = strings.NewReplacer(`\`, "/", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "%2e", ".", "%2E", ".",
 	"%3b", ";", "%3B", ";")
+
+// checkLabels refuses labels that are too many or out of bounds.
+func checkLabels(labels map[string]string, add func(field, value, wrong, cure string)) {
+	if len(labels) == 0 {
+		return
+	}
+	if len(labels) > MaxLabels {
+		add("labels", "", fmt.Sprintf("are %d", len(labels)), fmt.Sprintf("use at most %d", MaxLabels))
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		if labelFault(k) {
+			add("labels", k, "is no label name",
+				fmt.Sprintf("use 1 to %d bytes of printable UTF-8 without '=', ',', '!' and space", MaxLabelKey))
+		}
+		if wrong := textFault(labels[k], MaxLabelValue); wrong != "" {
+			add("labels."+k, labels[k], wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxLabelValue))
+		}
+	}
+}
 
 // dotSegment returns a segment of the path of a URL that means the same folder or the one above it, escaped
 // once or more, or with a parameter; "" if there is none. A receiver or a proxy resolves it, so that the fire

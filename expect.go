@@ -69,32 +69,31 @@ func (t *Timer) Expectation(at Instant) Timer {
 		Spec: Spec{Labels: t.Spec.Labels}, Due: Never, Visible: at, Succeeded: t.Succeeded, Overdue: t.Overdue}
 }
 
-// LateAt makes the timer overdue at now, and returns its notice; nil if none is to be sent.
-func (t *Timer) LateAt(now, by Instant) *Timer {
+// LateAt returns the step by which the timer becomes overdue.
+func (t *Timer) LateAt(by Instant) Step {
 	t.Overdue = max(by, 1)
-	return t.overdueNotice(NoticeOverdue, now)
+	return Step{To: t, Expected: NoticeOverdue}
 }
 
-// noteSuccess notes a success of a timer. If it was overdue, it returns the rows to write with it: the
-// notice, if one is to be sent, and its expectation.
-func noteSuccess(t *Timer, now Instant) (also []Timer) {
-	t.Succeeded = max(now, t.Succeeded)
-	if t.Overdue == 0 {
-		return nil
+// noteSuccess notes a success of a timer. If it was overdue, that ends, and it returns NoticeRecovered.
+func noteSuccess(t *Timer, at Instant) (n Notice) {
+	t.Succeeded = max(at, t.Succeeded)
+	if t.Overdue != 0 {
+		t.Overdue = 0
+		return NoticeRecovered
 	}
-	if n := t.overdueNotice(NoticeRecovered, now); n != nil {
-		also = append(also, *n)
-	}
-	t.Overdue = 0
-	return append(also, t.Expectation(now))
+	return 0
 }
 
-// Recover is noteSuccess for a timer of which an occurrence next to it has fired at a time.
-func (t *Timer) Recover(at, now Instant) Step {
-	late := t.Overdue != 0
-	also := noteSuccess(t, max(at, t.Succeeded))
-	if late {
-		also = also[:len(also)-1] // its expectation found this
+// addSuccess notes a success of the timer to in a step; its expectation is moved if it was overdue.
+func (s *Step) addSuccess(to *Timer, now Instant) {
+	if s.Expected = noteSuccess(to, now); s.Expected != 0 {
+		s.Also = append(s.Also, to.Expectation(now))
 	}
-	return Step{To: t, Also: also}
+}
+
+// Recover returns the step of a timer of which an occurrence next to it has fired at a time. Its expectation
+// found this.
+func (t *Timer) Recover(at Instant) Step {
+	return Step{To: t, Expected: noteSuccess(t, at)}
 }

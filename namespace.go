@@ -12,7 +12,8 @@ type Namespace struct {
 	Name     string
 	Quotas   Quotas
 	Updated  Instant
-	Revision uint64 // 0: it was not created, and has timers
+	Notify   []NotifyRule // is not to be changed
+	Revision uint64       // 0: it was not created, and has timers
 
 	Counts map[State]int64 // of its rows by state, without those of which there are none; nil: not counted
 }

@@ -84,37 +84,47 @@ var notifiable = noticeNames[NoticeOverdue : NoticePaused+1]
 func (s *Spec) checkNotify(add func(field, value, wrong, cure string)) {
 	n := &s.Notify
 	for _, to := range s.NoticeTargets() {
-		if wrong := textFault(to.Target, MaxTarget); wrong != "" {
-			add(to.Field, to.Target, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxTarget))
-		}
+		checkNoticeTarget(to, add)
 	}
-	for i, name := range n.Events {
-		switch {
-		case !slices.Contains(notifiable, name):
-			add("notify.events", name, "is no event", "give one of "+strings.Join(notifiable, ", "))
-		case slices.Contains(n.Events[:i], name):
-			add("notify.events", name, "is given twice", "give it once")
-		}
-	}
-	span := spanChecker(add)
-	span("notify.late", n.Late, time.Second, maxExpect)
-	span("notify.every", n.Every, time.Second, maxExpect)
+	n.checkFields(func(field, value, wrong, cure string) { add("notify."+field, value, wrong, cure) })
 	set := len(n.Events) > 0 || n.Late != 0 || n.After != 0 || n.Every != 0 || n.Format != ""
 	switch {
 	case n.Target == "" && set:
 		add("notify.target", "", "is missing", "give the target of the notices")
-	case n.After > MaxPauseAfter:
-		add("notify.after", strconv.Itoa(int(n.After)), "is too many", fmt.Sprintf("use at most %d", MaxPauseAfter))
 	case n.After > 1 && (s.Overlap == OverlapAllow || !s.Recurring()):
 		add("notify.after", strconv.Itoa(int(n.After)), "does not go with a schedule whose occurrences have no order",
 			"use a recurring schedule and overlap wait or skip, or leave it out")
-	case n.Format != "" && !slices.Contains(noticeFormats, n.Format):
-		add("notify.format", n.Format, "is no format",
-			"give one of "+strings.Join(noticeFormats, ", ")+", or leave it out")
-	case slices.Contains(n.Events, NoticeLate.String()) && n.Late == 0:
-		add("notify.late", "", "is missing", "give how late an occurrence may begin")
 	case slices.Contains(n.Events, NoticeOverdue.String()) && !s.Expect.Any():
 		add("notify.events", NoticeOverdue.String(), "needs expect", "give by when the timer has to succeed")
+	}
+}
+
+func checkNoticeTarget(to NoticeTarget, add func(field, value, wrong, cure string)) {
+	if wrong := textFault(to.Target, MaxTarget); wrong != "" {
+		add(to.Field, to.Target, wrong, fmt.Sprintf("use at most %d bytes of printable UTF-8", MaxTarget))
+	}
+}
+
+// checkFields checks what does not depend on the timer, but for the target.
+func (n *Notify) checkFields(add func(field, value, wrong, cure string)) {
+	for i, name := range n.Events {
+		switch {
+		case !slices.Contains(notifiable, name):
+			add("events", name, "is no event", "give one of "+strings.Join(notifiable, ", "))
+		case slices.Contains(n.Events[:i], name):
+			add("events", name, "is given twice", "give it once")
+		}
+	}
+	span := spanChecker(add)
+	span("late", n.Late, time.Second, maxExpect)
+	span("every", n.Every, time.Second, maxExpect)
+	switch {
+	case n.After > MaxPauseAfter:
+		add("after", strconv.Itoa(int(n.After)), "is too many", fmt.Sprintf("use at most %d", MaxPauseAfter))
+	case n.Format != "" && !slices.Contains(noticeFormats, n.Format):
+		add("format", n.Format, "is no format", "give one of "+strings.Join(noticeFormats, ", ")+", or leave it out")
+	case slices.Contains(n.Events, NoticeLate.String()) && n.Late == 0:
+		add("late", "", "is missing", "give how late an occurrence may begin")
 	}
 }
 
@@ -136,8 +146,8 @@ func (s *Spec) CallsBack() bool { return s.OnSuccess != "" || s.OnFailure != "" 
 // UsesAnswers reports whether the answers of its target go to a callback or on record.
 func (s *Spec) UsesAnswers() bool { return s.CallsBack() || s.KeepAnswer > 0 }
 
-// TargetOf returns the target of a notice; empty if it has none.
-func (s *Spec) TargetOf(n Notice) string {
+// TargetOf returns the target of a notice; empty if it has none. by is that of NotifyBy.
+func (s *Spec) TargetOf(n Notice, by *Notify) string {
 	switch {
 	case n == NoticeSucceeded:
 		return s.OnSuccess
@@ -145,8 +155,8 @@ func (s *Spec) TargetOf(n Notice) string {
 		return s.OnFailure
 	case n == NoticeOverdue && s.Expect.Notify != "", n == NoticeRecovered && s.Expect.Notify != "":
 		return s.Expect.Notify
-	case s.Notify.notifiesOn(n):
-		return s.Notify.Target
+	case by.notifiesOn(n):
+		return by.Target
 	}
 	return ""
 }
@@ -156,13 +166,23 @@ func (n *Notify) notifiesOn(event Notice) bool {
 	return n.Target != "" && (len(n.Events) == 0 || slices.Contains(n.Events, event.String()))
 }
 
-// AddNotices adds the notices and callbacks that a step calls for: of its records, and of a pause that begins
-// in it. was is the timer before the step, o the outcome that led to it, or the zero Outcome. They are rows
-// next to the timer, written with the step, so that each of them arrives if the step was made; none is about
-// a notice.
-func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
+// AddNotices adds the notices and callbacks that a step calls for: of its records, of its expectation, and of
+// a pause that begins in it. was is the timer before the step, o the outcome that led to it, or the zero
+// Outcome; rules are those of the namespace. They are rows next to the timer, written with the step, so that
+// each of them arrives if the step was made; none is about a notice.
+func (s *Step) AddNotices(was *Timer, o Outcome, now Instant, rules []NotifyRule) {
+	if was.Notice != 0 {
+		return
+	}
 	spec := &was.Spec
-	if !spec.hasNotices() { // as that of a notice
+	by := spec.NotifyBy(rules)
+	if s.Expected != 0 {
+		s.addOverdueNotice(was, now, by)
+	}
+	if by.Target == "" && s.To != nil { // notices have ended since
+		s.To.Notices = NoticeState{}
+	}
+	if by.Target == "" && !spec.CallsBack() {
 		return
 	}
 	add := func(n Notice, r *Record, text string) {
@@ -174,9 +194,9 @@ func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
 		}
 		if n.isCallback() {
 			body.setAnswer(o.Answer)
-			s.Also = append(s.Also, *was.noticeRow(n, body, now, now))
+			s.Also = append(s.Also, *was.noticeRow(n, body, now, now, by))
 		} else {
-			s.Also = append(s.Also, *s.limitNotice(was, n, body, now))
+			s.Also = append(s.Also, *s.limitNotice(was, n, body, now, by))
 		}
 	}
 	name := was.Key.Namespace + "/" + was.Key.Name
@@ -187,12 +207,12 @@ func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
 			if spec.OnSuccess != "" {
 				add(NoticeSucceeded, r, "An occurrence of the timer "+name+" has succeeded.")
 			}
-			if late := r.Began.Sub(was.SentAt(r.Due)); spec.Notify.Late > 0 && r.Began != 0 && !r.Manual &&
-				late > spec.Notify.Late && spec.Notify.notifiesOn(NoticeLate) {
+			if late := r.Began.Sub(was.SentAt(r.Due)); by.Late > 0 && r.Began != 0 && !r.Manual &&
+				late > by.Late && by.notifiesOn(NoticeLate) {
 				add(NoticeLate, r, fmt.Sprintf("An occurrence of the timer %s began %v late.", name, late))
 			}
 			if s.To != nil && s.To.Notices.Alarmed && (!r.Manual || spec.IsCheck()) {
-				if s.To.Notices.Alarmed = false; spec.Notify.notifiesOn(NoticeRecovered) {
+				if s.To.Notices.Alarmed = false; by.notifiesOn(NoticeRecovered) {
 					add(NoticeRecovered, r, "The timer "+name+" has succeeded again.")
 				}
 			}
@@ -201,20 +221,19 @@ func (s *Step) AddNotices(was *Timer, o Outcome, now Instant) {
 			if spec.OnFailure != "" {
 				add(NoticeFailed, r, text)
 			}
-			if spec.Notify.notifiesOn(NoticeDead) && (s.To == nil || s.To.Key.Fire != "" || r.Manual ||
-				s.To.ConsecutiveDead >= spec.Notify.After) {
+			if by.notifiesOn(NoticeDead) && (s.To == nil || s.To.Key.Fire != "" || r.Manual ||
+				s.To.ConsecutiveDead >= by.After) {
 				s.raiseAlarm()
 				add(NoticeDead, r, text)
 			}
 		case EndMissed:
-			if spec.Notify.notifiesOn(NoticeMissed) && r.Cause != CauseNotReported { // that is told as overdue
+			if by.notifiesOn(NoticeMissed) && r.Cause != CauseNotReported { // that is told as overdue
 				s.raiseAlarm()
 				add(NoticeMissed, r, fmt.Sprintf("%s of the timer %s missed (%v): %s", countMissed(r), name, r.Cause, r.Reason))
 			}
 		}
 	}
-	if s.To != nil && s.To.Paused && !was.Paused && s.To.PauseCause != PauseRequested &&
-		spec.Notify.notifiesOn(NoticePaused) {
+	if s.To != nil && s.To.Paused && !was.Paused && s.To.PauseCause != PauseRequested && by.notifiesOn(NoticePaused) {
 		add(NoticePaused, nil, "The timer "+name+" is paused: "+s.To.Reason)
 	}
 }
@@ -239,16 +258,16 @@ func (s *Step) raiseAlarm() {
 // limitNotice returns the row of a notice that is sent now, or of one at the end of its interval, which takes
 // the place of an earlier one there. Rows next to a timer do not have its state: their intervals begin at
 // multiples of their length.
-func (s *Step) limitNotice(was *Timer, n Notice, body noticeBody, now Instant) *Timer {
-	every := was.Spec.Notify.Every
+func (s *Step) limitNotice(was *Timer, n Notice, body noticeBody, now Instant, by *Notify) *Timer {
+	every := by.Every
 	to := s.To
 	switch {
 	case every == 0:
-		return was.noticeRow(n, body, now, now)
+		return was.noticeRow(n, body, now, now, by)
 	case to == nil || to.Key.Fire != "":
 		end := now.Add(every)
 		body.digest = true
-		return was.noticeRow(n, body, now, end-end%Instant(every.Milliseconds()))
+		return was.noticeRow(n, body, now, end-end%Instant(every.Milliseconds()), by)
 	}
 	st := &to.Notices
 	end := st.Since.Add(every)
@@ -258,17 +277,27 @@ func (s *Step) limitNotice(was *Timer, n Notice, body noticeBody, now Instant) *
 	}
 	if st.Since == 0 || now >= end {
 		st.Since = now
-		return was.noticeRow(n, body, now, now)
+		return was.noticeRow(n, body, now, now, by)
 	}
 	st.Events++
 	body.digest, body.Events = true, st.Events
-	return was.noticeRow(n, body, now, end)
+	return was.noticeRow(n, body, now, end, by)
 }
 
-// overdueNotice returns the row of a notice about the timer's expectation; nil if it has no target.
-func (t *Timer) overdueNotice(n Notice, now Instant) *Timer {
-	if t.Spec.TargetOf(n) == "" {
-		return nil
+// addOverdueNotice adds the notice about the timer's expectation, if it has a target.
+func (s *Step) addOverdueNotice(was *Timer, now Instant, by *Notify) {
+	n, t := s.Expected, *was
+	if t.Spec.Expect.Notify != "" { // which no rule has a format for
+		by = &t.Spec.Notify
+	}
+	if t.Spec.TargetOf(n, by) == "" {
+		return
+	}
+	if t.Succeeded = now; s.To != nil {
+		t.Succeeded = s.To.Succeeded
+	}
+	if n == NoticeOverdue {
+		t.Overdue = s.To.Overdue
 	}
 	body := noticeBody{ExpectedBy: t.Overdue.String(),
 		Text: fmt.Sprintf("The timer %s/%s has not succeeded in time: it was expected to until %v.", t.Key.Namespace,
@@ -277,7 +306,7 @@ func (t *Timer) overdueNotice(n Notice, now Instant) *Timer {
 		body.Text = fmt.Sprintf("The timer %s/%s has succeeded again. It was overdue since %v.", t.Key.Namespace,
 			t.Key.Name, t.Overdue)
 	}
-	return t.noticeRow(n, body, now, now)
+	s.Also = append(s.Also, *t.noticeRow(n, body, now, now, by))
 }
 
 // notifyAttempts is how often a notice is attempted: for about a day.
@@ -285,7 +314,7 @@ const notifyAttempts = 150
 
 // noticeRow returns the row of a notice about the timer, due at a time. Its generation is a hash of the
 // subject of the notice, and smaller than every revision: so each notice has a fire id of its own.
-func (t *Timer) noticeRow(n Notice, body noticeBody, now, due Instant) *Timer {
+func (t *Timer) noticeRow(n Notice, body noticeBody, now, due Instant, by *Notify) *Timer {
 	body.Event, body.Namespace, body.Name = n.String(), t.Key.Namespace, t.Key.Name
 	body.Labels, body.Target = t.Spec.Labels, t.Spec.Target
 	body.Succeeded, body.LastError = instantText(t.Succeeded), t.LastError
@@ -299,7 +328,7 @@ func (t *Timer) noticeRow(n Notice, body noticeBody, now, due Instant) *Timer {
 	return &Timer{Key: Key{t.Key.Namespace, t.Key.Name, FireID(t.Key.Namespace, t.Key.Name, generation, due, true)},
 		Bucket: t.Bucket, Generation: generation, Created: now, Updated: now, Anchor: due, Due: due, Visible: due,
 		Runs: []Instant{due}, Manual: true, Live: true, Asked: true, Notice: n, Trace: t.Trace,
-		Spec: Spec{Schedule: due.String(), Target: t.Spec.TargetOf(n), Payload: body.formatPayload(t.Spec.Notify.Format, n),
+		Spec: Spec{Schedule: due.String(), Target: t.Spec.TargetOf(n, by), Payload: body.formatPayload(by.Format, n),
 			ContentType: "application/json", Labels: t.Spec.Labels, Retry: Retry{Attempts: notifyAttempts}}}
 }
 

@@ -103,12 +103,13 @@ func (t *Timer) TakeReport(r CheckReport, now Instant, s Schedule) (Step, error)
 		return Step{To: &to, Log: []Record{t.newRecord(occ, EndDead, CauseReported, o, 0, at)}}, nil
 	}
 	to.Fired++
-	also := noteSuccess(&to, now)
+	var success Step
+	success.addSuccess(&to, now)
 	to.LastError = ""
 	w := walk{t: &to, now: now, s: s}
 	to.Due = w.dueAfter(now, to.Passed)
 	step := w.stepToWaiting([]Record{t.newRecord(occ, EndFired, CauseReported, o, 0, at)})
-	step.Also = also
+	step.Also, step.Expected = success.Also, success.Expected
 	return step, nil
 }
 

@@ -49,9 +49,7 @@ func (t *Timer) Rewrite(spec Spec, w Rewriting) (Rewritten, error) {
 		if spec.Expect.Any() {
 			to.Succeeded, to.Overdue = t.Succeeded, t.Overdue
 		}
-		if spec.Notify.Target != "" {
-			to.Notices = t.Notices
-		}
+		to.Notices = t.Notices
 		if t.Paused && t.PauseCause <= PauseDeadLetters { // another schedule is the cure of the others
 			to.pauseAs(t)
 			to.PausedAt = w.Now
@@ -80,9 +78,6 @@ func amendSpec(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 	to.Spec, to.LimitKey, to.Updated = spec, w.LimitKey, max(now, t.Updated)
 	if spec.Target != t.Spec.Target { // its receivers are others
 		to.Lost = 0
-	}
-	if spec.Notify.Target == "" {
-		to.Notices = NoticeState{}
 	}
 	switch {
 	case !spec.Expect.Any():

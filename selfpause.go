@@ -81,7 +81,7 @@ func (t *Timer) stopUnknown(now Instant, s Schedule) {
 // timer. Requested runs and detached occurrences do not count.
 func (t *Timer) countDead(occ Occurrence) bool {
 	most := t.Spec.PauseAfter
-	if most == 0 && t.Spec.Notify.Target == "" || occ.Manual {
+	if occ.Manual {
 		return false
 	}
 	t.ConsecutiveDead++

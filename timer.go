@@ -118,7 +118,7 @@ type Timer struct {
 	ExpectFrom Instant // when it was created, replaced or resumed: from then on it has to succeed
 	Overdue    Instant // by when it had to succeed, if it has not since; 0: it is not overdue
 
-	Notices NoticeState // of a timer with Spec.Notify
+	Notices NoticeState // of a timer with notices, by Spec.Notify or a NotifyRule
 
 	Trace *TraceContext // of the call that created or replaced it; nil if that had none, or was not traced
 

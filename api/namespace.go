@@ -67,6 +67,42 @@ type Namespace struct {
 	// how many rows it has by state, without those of which there are none; with counts, if the caller may
 	// read all of its timers
 	Counts map[string]int64 `json:"counts,omitempty"`
+	// who is told of failures of its timers, if the caller may read all of them
+	Notify []NotifyRule `json:"notify,omitempty"`
+}
+
+// NotifyRule is who is told of the failures of timers of a namespace that have no notify of their own. The
+// first rule whose labels a timer has counts for it.
+type NotifyRule struct {
+	// that timers must have; none: all timers
+	Labels map[string]string `json:"labels,omitempty"`
+	Target string            `json:"target" schema:"maxLength=2048"`
+	// the events; none: all that can happen, late only with the member late
+	Events []string `json:"events,omitempty" schema:"maxItems=6,items.enum=overdue|recovered|dead|missed|late|paused"`
+	// of late: an occurrence began later than this after it was due
+	Late Duration `json:"late,omitzero"`
+	// of dead: from this number of dead letters in a row on
+	After uint32 `json:"after,omitzero" schema:"maximum=1000"`
+	// at most one notice of a timer in so long a time, with the number of events
+	Every Duration `json:"every,omitzero"`
+	// of the payload; left out, it has all members
+	Format string `json:"format,omitzero" schema:"enum=slack|discord|teams"`
+}
+
+// NotifyRuleOf returns the JSON form.
+func NotifyRuleOf(r *rouse.NotifyRule) NotifyRule {
+	return NotifyRule{r.Labels, r.Target, r.Events, Duration(r.Late), r.After, Duration(r.Every), r.Format}
+}
+
+// Words returns the rule of the form.
+func (r *NotifyRule) Words() rouse.NotifyRule {
+	return rouse.NotifyRule{Labels: r.Labels, Notify: rouse.Notify{Target: r.Target, Events: r.Events,
+		Late: time.Duration(r.Late), After: r.After, Every: time.Duration(r.Every), Format: r.Format}}
+}
+
+// PutNotify asks for the rules of a namespace.
+type PutNotify struct {
+	Rules []NotifyRule `json:"rules" schema:"maxItems=10"` // all of them
 }
 
 // NamespaceOf returns the JSON form.
@@ -77,6 +113,9 @@ func NamespaceOf(n *rouse.Namespace) Namespace {
 			out.Counts = map[string]int64{}
 		}
 		out.Counts[state.String()] = count
+	}
+	for i := range n.Notify {
+		out.Notify = append(out.Notify, NotifyRuleOf(&n.Notify[i]))
 	}
 	return out
 }

@@ -31,6 +31,18 @@ func (n *Namespaces) Put(ctx context.Context, name string, q rouse.Quotas) (rous
 	return namespaceFrom(p), err
 }
 
+// PutNotify replaces the rules by which timers of a namespace that have no Notify of their own tell of their
+// failures. It creates the namespace if there is none. ifRevision is the revision that the namespace must
+// have, else the error is rouse.ErrConflict; 0: whatever it is. It is retried.
+func (n *Namespaces) PutNotify(ctx context.Context, name string, rules []rouse.NotifyRule,
+	ifRevision uint64) (rouse.Namespace, error) {
+	request := &rousev1.PutNotifyRequest{Name: name, Rules: rousev1.NotifyRulesToProto(rules), IfRevision: ifRevision}
+	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) {
+		return n.c.namespaces.PutNotify(ctx, request)
+	})
+	return namespaceFrom(p), err
+}
+
 // Get returns a namespace that was created, with how much of its quotas it uses. It is retried.
 func (n *Namespaces) Get(ctx context.Context, name string) (rouse.Namespace, rouse.Usage, error) {
 	p, err := callIdempotent(ctx, n.c.opts.Patience, func(bool) (*rousev1.Namespace, error) {
@@ -85,7 +97,8 @@ func namespaceFrom(p *rousev1.Namespace) rouse.Namespace {
 			counts[state] = count
 		}
 	}
-	return rouse.Namespace{Name: p.GetName(), Counts: counts, Updated: rouse.Instant(p.GetUpdatedMs()),
+	rules, _ := rousev1.NotifyRulesFromProto(p.GetNotify()) // the server has checked them
+	return rouse.Namespace{Name: p.GetName(), Counts: counts, Notify: rules, Updated: rouse.Instant(p.GetUpdatedMs()),
 		Revision: p.GetRevision(),
 		Quotas: rouse.Quotas{Timers: q.GetTimers(), DeadLetters: q.GetDeadLetters(), Overlaps: q.GetOverlaps(),
 			Creates: q.GetCreatesPerSecond(),

@@ -324,6 +324,7 @@ func (n *Node) engineOptions() engine.Options {
 		DeadAge:         orNone(cfg.DeadAge),
 		Limit:           cfg.laneLimiter(),
 		Limits:          n.limits,
+		NotifyRules:     n.quotas.NotifyRules,
 		Weight:          cfg.namespaceWeight(),
 		Direct:          cfg.Clock != nil,
 		Buckets:         n.cluster.buckets,

@@ -20,6 +20,9 @@ func (n *Node) openQuotas() {
 		Refused: func(namespace, quota string) { refused.WithLabelValues(namespace, quota).Inc() },
 		Fires:   func(namespace string) int { return n.timers.FireDemand(namespace) }, Groups: core{n}.groupsOfNamespace,
 		Secrets: func(namespace string) int { return n.secrets.Count(namespace) }, Limits: n.limits.Count,
+		CheckNotify: func(ctx context.Context, namespace string, rules []rouse.NotifyRule) error {
+			return n.timers.Guarded().CheckNotifyRules(ctx, namespace, rules)
+		},
 		Log: n.cfg.Log, Targets: n.limits.Targets, Divided: n.limits.Divided,
 		Uses: func() map[rouse.Key]rouse.LimitUse { return n.timers.LimitUses("", "") }})
 	n.addPart(parts.Part{Name: "quotas", Work: func(ctx context.Context) error {

@@ -61,6 +61,7 @@ var declared = map[string]Verb{
 	"/rouse.v1.Fires/Report":               "fires.report",
 	"/rouse.v1.Namespaces/ListNamespaces":  "namespaces.read",
 	"/rouse.v1.Namespaces/PutNamespace":    "namespaces.write",
+	"/rouse.v1.Namespaces/PutNotify":       "timers.create",
 	"/rouse.v1.Namespaces/GetNamespace":    "namespaces.read",
 	"/rouse.v1.Namespaces/DeleteNamespace": "namespaces.write",
 	"/rouse.v1.Status/GetStats":            "nodes.read",

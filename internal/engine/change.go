@@ -58,7 +58,7 @@ func (s *settler) buildChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 		r.doubt = r.doubt || s.others != nil // a delete through another node may have recorded it
 		log, err := s.unrecordedLog(r, t, log, m)
 		step := rouse.Step{Keep: true, Log: log}
-		step.AddNotices(t, r.o, now)
+		step.AddNotices(t, r.o, now, s.NotifyRules(t.Key.Namespace))
 		return s.StepChange(t.Key, rouse.AnyRevision, step), err
 	}
 	if !r.fire && t.Revision != r.of { // the row has changed since it was evaluated: it will be evaluated again
@@ -108,7 +108,7 @@ func (s *settler) buildChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" && !t.Asked && !t.Manual { // one that a client asked for ends alone
 		s.retention.noteGone(t)
 	}
-	step.AddNotices(t, r.o, now)
+	step.AddNotices(t, r.o, now, s.NotifyRules(t.Key.Namespace))
 	return s.StepChange(t.Key, t.Revision, step), nil
 }
 

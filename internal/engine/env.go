@@ -38,6 +38,14 @@ func newEnv(store rouse.Store, strategy rouse.Strategy, o Options) *env {
 // Now returns the earliest estimate of the store's clock; 0 before Run has started.
 func (v *env) Now() rouse.Instant { return v.clock.earliestNow() }
 
+// NotifyRules returns who is told of timers of a namespace that do not name a target themselves.
+func (v *env) NotifyRules(namespace string) []rouse.NotifyRule {
+	if v.opts.NotifyRules == nil {
+		return nil
+	}
+	return v.opts.NotifyRules(namespace)
+}
+
 // Unclaimed reports whether no live node claims a namespace, so that its timers wait.
 func (v *env) Unclaimed(namespace string) bool {
 	return v.opts.Claims != nil && !v.opts.Claims.Has(namespace)

@@ -71,6 +71,9 @@ type Options struct {
 	// Quotas returns the quotas of a namespace that the engine enforces: Fires and Deliveries, which are this
 	// node's shares, Overlaps and DeadLetters. It is called often and must not block. Nil means none.
 	Quotas func(namespace string) rouse.Quotas
+	// NotifyRules returns the rules of a namespace for notices, as this node knows them. It is called in each
+	// settle and must not block. Nil means that there are none.
+	NotifyRules func(namespace string) []rouse.NotifyRule
 	// Nodes returns how many nodes share the quotas. Nil means one.
 	Nodes func() int
 

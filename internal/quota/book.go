@@ -16,9 +16,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -47,9 +49,12 @@ type Options struct {
 	Now     func(ctx context.Context) (rouse.Instant, error) // the store's clock
 	Fires   func(namespace string) int                       // that this node has sent since the last call, or that wait
 	Groups  func(namespace string) int                       // of workers that this node has started; may be nil
-	Secrets func(namespace string) int                       // that a namespace has; may be nil
-	Limits  func(namespace string) int                       // that a namespace has; may be nil
-	Log     *slog.Logger
+	// CheckNotify refuses rules for notices that cannot be delivered, or that the caller may not have
+	// delivered
+	CheckNotify func(ctx context.Context, namespace string, rules []rouse.NotifyRule) error
+	Secrets     func(namespace string) int // that a namespace has; may be nil
+	Limits      func(namespace string) int // that a namespace has; may be nil
+	Log         *slog.Logger
 
 	Targets func() []rouse.Limit                // the limits of targets; may be nil
 	Uses    func() map[rouse.Key]rouse.LimitUse // of them, on this node; required with Targets
@@ -69,6 +74,9 @@ type Book struct {
 	mu     sync.RWMutex
 	spaces map[string]*space
 	use    map[string]rouse.Usage // as the metrics show it
+
+	notify    sync.Map     // of namespaces with rules for notices: []rouse.NotifyRule
+	notifying atomic.Int64 // how many these are
 }
 
 // New returns the book of a store. It is empty until shared is loaded.
@@ -83,6 +91,7 @@ func New(store Store, shared *access.Shared, o Options) *Book {
 	b.targets.begins = 2 // one that begins at the same time is known then
 	b.targets.byName = map[rouse.Key]*targetShare{}
 	b.kind = shared.Kind("namespace", b.applyNamespaceNote)
+	b.kind.Quick()
 	b.shares.init(b, shared)
 	b.sizes.init(b, shared)
 	return b
@@ -90,8 +99,9 @@ func New(store Store, shared *access.Shared, o Options) *Book {
 
 // stored is a namespace as a note.
 type stored struct {
-	Quotas  rouse.Quotas  `json:"quotas"`
-	Updated rouse.Instant `json:"updated"`
+	Quotas  rouse.Quotas       `json:"quotas"`
+	Updated rouse.Instant      `json:"updated"`
+	Notify  []rouse.NotifyRule `json:"notify,omitempty"`
 }
 
 // applyNamespaceNote takes a namespace that is new, has changed, or is gone.
@@ -102,12 +112,14 @@ func (b *Book) applyNamespaceNote(n note.Note) {
 	switch err := n.Read(&s); {
 	case n.Revision == 0:
 		delete(b.spaces, n.Name)
+		b.setNotifyRules(n.Name, nil)
 		return
 	case err != nil: // of a later version: the earlier quotas stay
 		b.opts.Log.Error("a namespace cannot be read", "namespace", n.Name, "err", err)
 		return
 	}
-	is := rouse.Namespace{Name: n.Name, Quotas: s.Quotas, Updated: s.Updated, Revision: n.Revision}
+	is := rouse.Namespace{Name: n.Name, Quotas: s.Quotas, Updated: s.Updated, Notify: s.Notify, Revision: n.Revision}
+	b.setNotifyRules(n.Name, s.Notify)
 	if old := b.spaces[n.Name]; old != nil {
 		old.applyQuotas(is)
 		return
@@ -135,25 +147,67 @@ func (b *Book) Put(ctx context.Context, name string, q rouse.Quotas, revision ui
 	if err := bad.Err(); err != nil {
 		return rouse.Namespace{}, err
 	}
+	return b.changeNamespace(ctx, name, revision, func(s *stored) { s.Quotas = q })
+}
+
+// changeAgain is how often a change that met another one is made again.
+const changeAgain = 5
+
+// changeNamespace writes a namespace as change makes it of what is stored. What stays as it is is not
+// written.
+func (b *Book) changeNamespace(ctx context.Context, name string, revision uint64,
+	change func(s *stored)) (rouse.Namespace, error) {
+	for try := 0; ; try++ {
+		notes, err := b.kind.Get(ctx, name)
+		if err != nil {
+			return rouse.Namespace{}, rouse.Unavailable(err)
+		}
+		var was stored
+		if err := notes[0].Read(&was); err != nil {
+			return rouse.Namespace{}, err
+		}
+		is, read := was, notes[0].Revision
+		change(&is)
+		switch matches := revision == rouse.AnyRevision || revision == read; {
+		case !matches:
+			return rouse.Namespace{}, errConflict(name)
+		case read != 0 && reflect.DeepEqual(is, was):
+			if err := b.kind.Refresh(ctx, name); err != nil {
+				return rouse.Namespace{}, err
+			}
+			return b.findNamespace(name)
+		case read == 0:
+			if err := b.refuseIfFull(name); err != nil {
+				return rouse.Namespace{}, err
+			}
+		}
+		if is.Updated, err = b.opts.Now(ctx); err != nil {
+			return rouse.Namespace{}, rouse.Unavailable(err)
+		}
+		err = b.kind.Write(ctx, access.Change{Name: name, Value: is, If: read})
+		switch {
+		case errors.Is(err, rouse.ErrConflict) && revision == rouse.AnyRevision && try < changeAgain:
+			continue
+		case errors.Is(err, rouse.ErrConflict):
+			return rouse.Namespace{}, errConflict(name)
+		case err != nil:
+			return rouse.Namespace{}, err
+		}
+		return b.findNamespace(name)
+	}
+}
+
+func (b *Book) refuseIfFull(name string) error {
 	b.mu.RLock()
-	full := len(b.spaces) >= MaxNamespaces && b.spaces[name] == nil
-	b.mu.RUnlock()
-	if full {
-		return rouse.Namespace{}, fmt.Errorf("there are %d namespaces, which is all that there may be: %w", MaxNamespaces,
-			rouse.ErrFull)
+	defer b.mu.RUnlock()
+	if len(b.spaces) >= MaxNamespaces && b.spaces[name] == nil {
+		return fmt.Errorf("there are %d namespaces, which is all that there may be: %w", MaxNamespaces, rouse.ErrFull)
 	}
-	now, err := b.opts.Now(ctx)
-	if err != nil {
-		return rouse.Namespace{}, rouse.Unavailable(err)
-	}
-	err = b.kind.Write(ctx, access.Change{Name: name, Value: stored{q, now}, If: revision})
-	if errors.Is(err, rouse.ErrConflict) {
-		return rouse.Namespace{}, fmt.Errorf("namespace %q: it was changed, or exists: %w", name, rouse.ErrConflict)
-	}
-	if err != nil {
-		return rouse.Namespace{}, err
-	}
-	return b.findNamespace(name)
+	return nil
+}
+
+func errConflict(name string) error {
+	return fmt.Errorf("namespace %q: it was changed, or exists: %w", name, rouse.ErrConflict)
 }
 
 // Get returns a namespace that has been created, with how much of its quotas it uses, as far as the caller
@@ -168,7 +222,7 @@ func (b *Book) Get(ctx context.Context, name string) (is rouse.Namespace, u rous
 	switch {
 	case err != nil:
 	case b.opts.Access.Restricted(ctx, access.TimersRead, name):
-		u.Hidden = true
+		u.Hidden, is.Notify = true, nil
 	default:
 		u, err = b.readUsage(ctx, name, false)
 	}
@@ -211,7 +265,7 @@ func (b *Book) Delete(ctx context.Context, name string) error {
 	}
 	backoff.Sleep(ctx, settle)
 	if err := b.clearNamespace(ctx, name, until); err != nil {
-		again := b.kind.Write(ctx, access.Change{Name: name, Value: stored{is.Quotas, is.Updated}, If: rouse.NoRow})
+		again := b.kind.Write(ctx, access.Change{Name: name, Value: stored{is.Quotas, is.Updated, is.Notify}, If: rouse.NoRow})
 		if errors.Is(again, rouse.ErrConflict) { // it was created again
 			again = nil
 		}

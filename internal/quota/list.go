@@ -24,7 +24,11 @@ func (b *Book) List(ctx context.Context, l rouse.NamespaceQuery) (list []rouse.N
 		}
 	}
 	for i := range list {
-		if n := &list[i]; l.Counts && !b.opts.Access.Restricted(ctx, access.TimersRead, n.Name) {
+		n := &list[i]
+		switch {
+		case b.opts.Access.Restricted(ctx, access.TimersRead, n.Name):
+			n.Notify = nil
+		case l.Counts:
 			if n.Counts, err = b.countByState(ctx, n.Name); err != nil {
 				return nil, err
 			}

@@ -16,6 +16,8 @@ var namespacesRoutes = []route{
 		summary: "Lists the namespaces that were created, and that the caller may read something in.", means: "A page. With counts it has at most 100 namespaces."},
 	{method: "PUT", path: "/v1/namespaces/{namespace}", serve: setNamespace, rpc: "Namespaces/PutNamespace", body: api.PutNamespace{}, answer: api.Namespace{},
 		summary: "Creates a namespace, or replaces its quotas.", means: "The namespace."},
+	{method: "PUT", path: "/v1/namespaces/{namespace}/notify", serve: setNotify, rpc: "Namespaces/PutNotify", body: api.PutNotify{}, answer: api.Namespace{},
+		summary: "Replaces the rules by which timers of a namespace that have no notify of their own tell of their failures. All nodes obey them within a second.", means: "The namespace."},
 	{method: "GET", path: "/v1/namespaces/{namespace}", serve: getNamespace, rpc: "Namespaces/GetNamespace", answer: api.Namespace{},
 		summary: "Reads a namespace, with how much of its quotas it uses.", means: "The namespace."},
 	{method: "DELETE", path: "/v1/namespaces/{namespace}", serve: dropNamespace, rpc: "Namespaces/DeleteNamespace",
@@ -54,6 +56,24 @@ func setNamespace(f *httpHandler, c *call) error {
 	r := putNamespaceFromJSON(&body)
 	r.Name = c.vars[0]
 	out, err := s.PutNamespace(c.ctx, r)
+	if err != nil {
+		return err
+	}
+	return c.replyJSON(http.StatusOK, namespaceToJSON(out))
+}
+
+func setNotify(f *httpHandler, c *call) error {
+	s := &namespacesServer{service: f.service}
+	if err := s.checkOffered(); err != nil {
+		return err
+	}
+	var body api.PutNotify
+	if err := c.decodeBody(maxBody, false, &body); err != nil {
+		return err
+	}
+	r := putNotifyFromJSON(&body)
+	r.Name = c.vars[0]
+	out, err := s.PutNotify(c.ctx, r)
 	if err != nil {
 		return err
 	}
@@ -107,6 +127,17 @@ func namespaceToJSON(p *rousev1.Namespace) api.Namespace {
 	if one := p.GetUsage(); one != nil {
 		out.Usage = new(usageToJSON(one))
 	}
+	for _, one := range p.GetNotify() {
+		out.Notify = append(out.Notify, notifyRuleToJSON(one))
+	}
+	return out
+}
+
+func putNotifyFromJSON(body *api.PutNotify) *rousev1.PutNotifyRequest {
+	out := &rousev1.PutNotifyRequest{}
+	for i := range body.Rules {
+		out.Rules = append(out.Rules, notifyRuleFromJSON(&body.Rules[i]))
+	}
 	return out
 }
 
@@ -156,6 +187,32 @@ func usageToJSON(p *rousev1.Usage) api.Usage {
 		Creates:     p.GetCreatesPerSecond(),
 		Fires:       p.GetFiresPerSecond(),
 		Reads:       p.GetReadsPerSecond(),
+	}
+	return out
+}
+
+func notifyRuleToJSON(p *rousev1.NotifyRule) api.NotifyRule {
+	out := api.NotifyRule{
+		Labels: p.GetLabels(),
+		Target: p.GetTarget(),
+		Events: p.GetEvents(),
+		Late:   api.Duration(p.GetLate().AsDuration()),
+		After:  p.GetAfter(),
+		Every:  api.Duration(p.GetEvery().AsDuration()),
+		Format: p.GetFormat(),
+	}
+	return out
+}
+
+func notifyRuleFromJSON(body *api.NotifyRule) *rousev1.NotifyRule {
+	out := &rousev1.NotifyRule{
+		Labels: body.Labels,
+		Target: body.Target,
+		Events: body.Events,
+		Late:   rousev1.DurationToProto(time.Duration(body.Late)),
+		After:  body.After,
+		Every:  rousev1.DurationToProto(time.Duration(body.Every)),
+		Format: body.Format,
 	}
 	return out
 }

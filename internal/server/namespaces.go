@@ -110,7 +110,8 @@ func namespaceToProto(n *rouse.Namespace) *rousev1.Namespace {
 	if n.Quotas.MaxTimeout != 0 {
 		q.MaxTimeout = durationpb.New(n.Quotas.MaxTimeout)
 	}
-	p := &rousev1.Namespace{Name: n.Name, Quotas: q, UpdatedMs: int64(n.Updated), Revision: n.Revision}
+	p := &rousev1.Namespace{Name: n.Name, Quotas: q, UpdatedMs: int64(n.Updated), Revision: n.Revision,
+		Notify: rousev1.NotifyRulesToProto(n.Notify)}
 	for state, count := range n.Counts {
 		if p.Counts == nil {
 			p.Counts = map[string]int64{}
@@ -133,6 +134,26 @@ func (f *namespacesServer) PutNamespace(ctx context.Context,
 		return nil, err
 	}
 	n, err := f.putNamespace(ctx, r.Name, q, r.CreateOnly, r.IfRevision)
+	if err != nil {
+		return nil, err
+	}
+	return namespaceToProto(&n), nil
+}
+
+func (f *namespacesServer) PutNotify(ctx context.Context, r *rousev1.PutNotifyRequest) (*rousev1.Namespace, error) {
+	spaces, err := f.requireNamespaces()
+	if err != nil {
+		return nil, err
+	}
+	rules, err := rousev1.NotifyRulesFromProto(r.Rules)
+	if err != nil {
+		return nil, err
+	}
+	revision, err := expectedRevision(false, r.IfRevision)
+	if err != nil {
+		return nil, err
+	}
+	n, err := spaces.PutNotify(ctx, r.Name, rules, revision)
 	if err != nil {
 		return nil, err
 	}

@@ -138,6 +138,8 @@ func noteSubject(call *audit.Call, message any) {
 		call.About(m.GetNamespace(), audit.Joined(m.GetName(), m.GetFireId()))
 	case *rousev1.PutNamespaceRequest:
 		call.About(m.GetName())
+	case *rousev1.PutNotifyRequest:
+		call.About(m.GetName())
 	case *rousev1.GetNamespaceRequest:
 		call.About(m.GetName())
 	case *rousev1.DeleteNamespaceRequest:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -28,14 +29,35 @@ const (
 	leastLook = time.Second
 )
 
+// notifyBy returns who is told of a timer.
+func (ts *Timers) notifyBy(t *rouse.Timer) *rouse.Notify {
+	return t.Spec.NotifyBy(ts.Engine.NotifyRules(t.Key.Namespace))
+}
+
 // checkNoticeTargets refuses notices and callbacks that cannot be delivered, or that the caller may not have
 // delivered.
 func (ts *Timers) checkNoticeTargets(ctx context.Context, namespace string, s *rouse.Spec) error {
 	for _, to := range s.NoticeTargets() {
-		err := cmp.Or(ts.sink.Check(&rouse.Spec{Schedule: "@after 1s", Target: to.Target}),
-			ts.access.Require(ctx, access.TimersCreate, namespace, to.Target, s.Labels))
-		if err != nil {
-			return rouse.Under(to.Field, err)
+		if err := ts.checkNoticeTarget(ctx, namespace, to, s.Labels); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ts *Timers) checkNoticeTarget(ctx context.Context, namespace string, to rouse.NoticeTarget,
+	labels map[string]string) error {
+	return rouse.Under(to.Field, cmp.Or(ts.sink.Check(&rouse.Spec{Schedule: "@after 1s", Target: to.Target}),
+		ts.access.Require(ctx, access.TimersCreate, namespace, to.Target, labels)))
+}
+
+// CheckNotifyRules refuses rules of a namespace whose notices cannot be delivered, or that the caller may not
+// have delivered.
+func (ts *Timers) CheckNotifyRules(ctx context.Context, namespace string, rules []rouse.NotifyRule) error {
+	for i := range rules {
+		to := rouse.NoticeTarget{Field: fmt.Sprintf("rules[%d]", i), Target: rules[i].Target}
+		if err := ts.checkNoticeTarget(ctx, namespace, to, rules[i].Labels); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -56,7 +78,7 @@ func (ts explaining) tellExpected(x *Explanation, t *rouse.Timer) {
 		last = "it did last at " + x.formatTime(t.Succeeded)
 	}
 	told := ""
-	if to := t.Spec.TargetOf(rouse.NoticeOverdue); to != "" {
+	if to := t.Spec.TargetOf(rouse.NoticeOverdue, ts.notifyBy(t)); to != "" {
 		told = ", and " + to + " was told"
 	}
 	if t.Overdue != 0 {
@@ -161,15 +183,12 @@ func (ts expecting) updateOverdue(ctx context.Context, t rouse.Timer, succeeded 
 		now := ts.Engine.Now() // not before it is overdue
 		if succeeded > t.Succeeded {
 			if t.Overdue != 0 || succeeded.Sub(t.Succeeded) >= max(t.Spec.Expect.Every/4, time.Minute) { // else the row has it
-				return t.Recover(succeeded, now), nil
+				return t.Recover(succeeded), nil
 			}
 			t.Succeeded = succeeded
 		}
 		if by, ok := t.ExpectedBy(s); ok && by <= now && t.Overdue == 0 {
-			step := rouse.Step{To: t}
-			if n := t.LateAt(now, by); n != nil {
-				step.Also = []rouse.Timer{*n}
-			}
+			step := t.LateAt(by)
 			if t.Spec.IsCheck() {
 				step.Log = []rouse.Record{t.MissReport(now)}
 			}

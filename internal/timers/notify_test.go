@@ -384,6 +384,15 @@ func TestNoticesOutliveTheirTimer(t *testing.T) {
 				t.Fatal(err, res)
 			}
 		},
+		"replaced, then amended": func(t *testing.T, ts *Timers, key rouse.Key) { // rows of an earlier generation are removed then
+			for _, target := range []string{"x:other", "x:third"} {
+				res, err := ts.Put(t.Context(), []Put{{Key: key, Spec: rouse.Spec{Schedule: "@every 7h", Target: target}, Mode: CreateOrReplace}})
+				if err != nil || res[0].Err != nil {
+					t.Fatal(err, res)
+				}
+				time.Sleep(time.Minute)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -52,11 +52,11 @@ func takeCurrentSpec(ctx context.Context, ts *Timers, dead *rouse.Timer) error {
 			fmt.Sprintf("needs the timer %q, which does not exist any more", key.Name), cure)
 	case err != nil:
 		return err
-	case dead.Notice != 0 && t.Spec.TargetOf(dead.Notice) == "":
+	case dead.Notice != 0 && t.Spec.TargetOf(dead.Notice, ts.notifyBy(&t)) == "":
 		return rouse.Refuse("with_current_spec", "true",
 			fmt.Sprintf("needs a target for notices, and the timer %q has none for %v any more", key.Name, dead.Notice), cure)
 	case dead.Notice != 0:
-		dead.Spec.Target = t.Spec.TargetOf(dead.Notice)
+		dead.Spec.Target = t.Spec.TargetOf(dead.Notice, ts.notifyBy(&t))
 	default:
 		when := dead.Spec
 		dead.Spec = t.Spec

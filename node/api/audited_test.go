@@ -398,6 +398,13 @@ func (l *logged) changes() []step {
 			return err
 		}},
 		{"DELETE /v1/namespaces/{namespace}/calendars/{name}", func() error { return ask("DELETE", "/v1/namespaces/own/calendars/two", "") }},
+		{"Namespaces/PutNotify", func() error {
+			_, err := namespaces.PutNotify(ctx, &rousev1.PutNotifyRequest{Name: own, Rules: []*rousev1.NotifyRule{{Target: "stream:one"}}})
+			return err
+		}},
+		{"PUT /v1/namespaces/{namespace}/notify", func() error {
+			return ask("PUT", "/v1/namespaces/own/notify", `{"rules": [{"target": "stream:two"}]}`)
+		}},
 		{"Namespaces/DeleteNamespace", func() error {
 			_, err := namespaces.DeleteNamespace(ctx, &rousev1.DeleteNamespaceRequest{Name: "one"})
 			return err

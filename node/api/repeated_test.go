@@ -137,7 +137,7 @@ var repeatable = map[string]string{
 	"DELETE": "what is gone stays gone", "PUT": "what is put is there",
 	"Timers/Delete": "DELETE", "Timers/Purge": "DELETE", "Calendars/DeleteCalendar": "DELETE", "Secrets/DeleteSecret": "DELETE", "Limits/DeleteLimit": "DELETE", "Namespaces/DeleteNamespace": "DELETE",
 	"Access/RevokeKey": "DELETE", "Access/DeleteRole": "DELETE",
-	"Calendars/PutCalendar": "PUT", "Secrets/PutSecret": "PUT", "Limits/PutLimit": "PUT", "Namespaces/PutNamespace": "PUT", "Access/PutRole": "PUT",
+	"Calendars/PutCalendar": "PUT", "Secrets/PutSecret": "PUT", "Limits/PutLimit": "PUT", "Namespaces/PutNamespace": "PUT", "Namespaces/PutNotify": "PUT", "Access/PutRole": "PUT",
 	"Limits/PauseLimit": "what is paused stays paused", "POST /limits/{name}:pause": "what is paused stays paused",
 	"Limits/ResumeLimit": "what goes on goes on", "POST /limits/{name}:resume": "what goes on goes on",
 	"Limits/ResetLimit": "has the whole burst either way", "POST /limits/{name}:reset": "has the whole burst either way",

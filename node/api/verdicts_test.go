@@ -111,6 +111,7 @@ rwoa--   all   Admin/ListNodes               | GET /v1/nodes
 -w-a--   ns    Calls/Fetch                   | GET /calls/{name}
 
 ---a--   all   Namespaces/PutNamespace       | PUT /v1/namespaces/{namespace}
+-w-a--   ns    Namespaces/PutNotify          | PUT /notify
 rwoa--   ns    Namespaces/GetNamespace       | GET /v1/namespaces/{namespace}
 rwoa--   some  Namespaces/ListNamespaces     | GET /v1/namespaces
 ---a--   all   Namespaces/DeleteNamespace    | DELETE /v1/namespaces/{namespace}
@@ -375,6 +376,7 @@ var samples = map[string]func(namespace string) proto.Message{
 	},
 	"Calls/Fetch":                func(ns string) proto.Message { return &rousev1.FetchRequest{Namespace: ns, Id: "call"} },
 	"Namespaces/PutNamespace":    func(ns string) proto.Message { return &rousev1.PutNamespaceRequest{Name: ns} },
+	"Namespaces/PutNotify":       func(ns string) proto.Message { return &rousev1.PutNotifyRequest{Name: ns} },
 	"Namespaces/GetNamespace":    func(ns string) proto.Message { return &rousev1.GetNamespaceRequest{Name: ns} },
 	"Namespaces/DeleteNamespace": func(ns string) proto.Message { return &rousev1.DeleteNamespaceRequest{Name: ns} },
 	"Status/ListTargets":         func(string) proto.Message { return &rousev1.ListTargetsRequest{} },
@@ -414,6 +416,7 @@ var bodies = map[string]string{
 	"POST /timers/{name}/fires/{fire_id}:release":   `{"token": 1}`,
 	"POST /fires:poll":                              `{"wait": "0s"}`,
 	"PUT /v1/namespaces/{namespace}":                `{}`,
+	"PUT /notify":                                   `{"rules": []}`,
 	"POST /v1/clock:advance":                        `{"by": "1h"}`,
 	"POST /v1/keys":                                 `{"name": "x", "grants": [{"role": "worker", "namespaces": ["own"]}]}`,
 	"POST /v1/session":                              `{"key": "x"}`,

@@ -2779,6 +2779,7 @@ var Fires_ServiceDesc = grpc.ServiceDesc{
 const (
 	Namespaces_ListNamespaces_FullMethodName  = "/rouse.v1.Namespaces/ListNamespaces"
 	Namespaces_PutNamespace_FullMethodName    = "/rouse.v1.Namespaces/PutNamespace"
+	Namespaces_PutNotify_FullMethodName       = "/rouse.v1.Namespaces/PutNotify"
 	Namespaces_GetNamespace_FullMethodName    = "/rouse.v1.Namespaces/GetNamespace"
 	Namespaces_DeleteNamespace_FullMethodName = "/rouse.v1.Namespaces/DeleteNamespace"
 )
@@ -2793,6 +2794,9 @@ type NamespacesClient interface {
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	// PutNamespace creates a namespace, or replaces its quotas.
 	PutNamespace(ctx context.Context, in *PutNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error)
+	// PutNotify replaces the rules by which timers of a namespace that have no notify of their own tell of their failures. All nodes obey
+	// them within a second.
+	PutNotify(ctx context.Context, in *PutNotifyRequest, opts ...grpc.CallOption) (*Namespace, error)
 	// GetNamespace reads a namespace, with how much of its quotas it uses.
 	GetNamespace(ctx context.Context, in *GetNamespaceRequest, opts ...grpc.CallOption) (*Namespace, error)
 	// DeleteNamespace deletes a namespace that has no timers.
@@ -2821,6 +2825,16 @@ func (c *namespacesClient) PutNamespace(ctx context.Context, in *PutNamespaceReq
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Namespace)
 	err := c.cc.Invoke(ctx, Namespaces_PutNamespace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *namespacesClient) PutNotify(ctx context.Context, in *PutNotifyRequest, opts ...grpc.CallOption) (*Namespace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Namespace)
+	err := c.cc.Invoke(ctx, Namespaces_PutNotify_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -2857,6 +2871,9 @@ type NamespacesServer interface {
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	// PutNamespace creates a namespace, or replaces its quotas.
 	PutNamespace(context.Context, *PutNamespaceRequest) (*Namespace, error)
+	// PutNotify replaces the rules by which timers of a namespace that have no notify of their own tell of their failures. All nodes obey
+	// them within a second.
+	PutNotify(context.Context, *PutNotifyRequest) (*Namespace, error)
 	// GetNamespace reads a namespace, with how much of its quotas it uses.
 	GetNamespace(context.Context, *GetNamespaceRequest) (*Namespace, error)
 	// DeleteNamespace deletes a namespace that has no timers.
@@ -2876,6 +2893,9 @@ func (UnimplementedNamespacesServer) ListNamespaces(context.Context, *ListNamesp
 }
 func (UnimplementedNamespacesServer) PutNamespace(context.Context, *PutNamespaceRequest) (*Namespace, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutNamespace not implemented")
+}
+func (UnimplementedNamespacesServer) PutNotify(context.Context, *PutNotifyRequest) (*Namespace, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutNotify not implemented")
 }
 func (UnimplementedNamespacesServer) GetNamespace(context.Context, *GetNamespaceRequest) (*Namespace, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetNamespace not implemented")
@@ -2940,6 +2960,24 @@ func _Namespaces_PutNamespace_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Namespaces_PutNotify_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutNotifyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NamespacesServer).PutNotify(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Namespaces_PutNotify_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NamespacesServer).PutNotify(ctx, req.(*PutNotifyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Namespaces_GetNamespace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetNamespaceRequest)
 	if err := dec(in); err != nil {
@@ -2990,6 +3028,10 @@ var Namespaces_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PutNamespace",
 			Handler:    _Namespaces_PutNamespace_Handler,
+		},
+		{
+			MethodName: "PutNotify",
+			Handler:    _Namespaces_PutNotify_Handler,
 		},
 		{
 			MethodName: "GetNamespace",

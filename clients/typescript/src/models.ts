@@ -756,6 +756,26 @@ export interface Usage {
   reads_per_second: number;
 }
 
+/**
+ * Who is told of the failures of timers of a namespace that have no notify of their own. The first rule whose labels a timer has counts for
+ * it.
+ */
+export interface NotifyRule {
+  target: string;
+  /** That timers must have; none: all timers. */
+  labels?: { [name: string]: string };
+  /** The events; none: all that can happen, late only with the member late. */
+  events?: ("overdue" | "recovered" | "dead" | "missed" | "late" | "paused")[];
+  /** Of late: an occurrence began later than this after it was due. */
+  late?: Duration;
+  /** Of dead: from this number of dead letters in a row on. */
+  after?: number;
+  /** At most one notice of a timer in so long a time, with the number of events. */
+  every?: Duration;
+  /** Of the payload; left out, it has all members. */
+  format?: "slack" | "discord" | "teams";
+}
+
 /** A namespace that was created or has timers. */
 export interface Namespace {
   name: string;
@@ -767,6 +787,8 @@ export interface Namespace {
   usage?: Usage;
   /** How many rows it has by state, without those of which there are none; with counts, if the caller may read all of its timers. */
   counts?: { [name: string]: number };
+  /** Who is told of failures of its timers, if the caller may read all of them. */
+  notify?: NotifyRule[];
 }
 
 /** A fire that a poll has taken. Its receiver reports on it before the deadline. */

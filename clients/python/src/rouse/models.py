@@ -37,6 +37,7 @@ __all__ = [
     "Next",
     "NoticeState",
     "Notify",
+    "NotifyRule",
     "Problem",
     "PutLimit",
     "Quotas",
@@ -884,6 +885,26 @@ class Usage:
 
 
 @dataclass
+class NotifyRule:
+    """Who is told of the failures of timers of a namespace that have no notify of their own. The first rule whose labels a timer has counts
+    for it."""
+
+    target: str
+    labels: Optional[dict[str, str]] = None
+    """That timers must have; none: all timers."""
+    events: Optional[list[Literal["overdue", "recovered", "dead", "missed", "late", "paused"]]] = None
+    """The events; none: all that can happen, late only with the member late."""
+    late: Optional[timedelta] = None
+    """Of late: an occurrence began later than this after it was due."""
+    after: Optional[int] = None
+    """Of dead: from this number of dead letters in a row on."""
+    every: Optional[timedelta] = None
+    """At most one notice of a timer in so long a time, with the number of events."""
+    format: Optional[Literal["slack", "discord", "teams"]] = None
+    """Of the payload; left out, it has all members."""
+
+
+@dataclass
 class Namespace:
     """A namespace that was created or has timers."""
 
@@ -896,6 +917,8 @@ class Namespace:
     """Of a single one."""
     counts: Optional[dict[str, int]] = None
     """How many rows it has by state, without those of which there are none; with counts, if the caller may read all of its timers."""
+    notify: Optional[list[NotifyRule]] = None
+    """Who is told of failures of its timers, if the caller may read all of them."""
 
 
 @dataclass

@@ -19,6 +19,7 @@ type NamespaceCmd struct {
 	List   namespaceListCmd   `cmd:"" default:"withargs" help:"List namespaces and their quotas."`
 	Put    namespacePutCmd    `cmd:"" help:"Create a namespace, or replace its quotas."`
 	Get    namespaceGetCmd    `cmd:"" help:"Show a namespace, and how much of its quotas it uses."`
+	Notify namespaceNotifyCmd `cmd:"" help:"Tell a target of the failures of timers of a namespace, or list who is told."`
 	Delete namespaceDeleteCmd `cmd:"" aliases:"rm" help:"Delete a namespace that has no timers, calendars and secrets, with its records."`
 }
 

@@ -3,6 +3,7 @@
 package io.github.rousehq.rouse.model;
 
 import java.time.Instant;
+import java.util.List;
 import java.util.Map;
 
 import org.jspecify.annotations.Nullable;
@@ -17,6 +18,7 @@ import org.jspecify.annotations.Nullable;
  * @param usage Of a single one.
  * @param counts How many rows it has by state, without those of which there are none; with counts, if the caller may read all of its
  *     timers.
+ * @param notifyTarget Who is told of failures of its timers, if the caller may read all of them.
  */
 public record Namespace(
         String name,
@@ -24,10 +26,12 @@ public record Namespace(
         Instant updated,
         long revision,
         @Nullable Usage usage,
-        Map<String, Long> counts) {
+        Map<String, Long> counts,
+        List<NotifyRule> notifyTarget) {
 
     /** Checks and copies the members. */
     public Namespace {
         counts = Values.copy(counts);
+        notifyTarget = Values.copy(notifyTarget);
     }
 }
