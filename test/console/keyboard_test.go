@@ -22,12 +22,14 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-// pick presses Enter as keyboards do in a list: what the page does with the key going down keeps the browser
-// from what else it would do. chromedp types the key in any case.
-func (p *tab) pick() {
+// strike presses a key that the page acts on: what it does with the key going down keeps the browser from
+// typing it. chromedp types keys in any case, into what the page has moved the focus to by then.
+func (p *tab) strike(key rune) {
 	p.t.Helper()
-	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
-		command(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, NativeVirtualKeyCode: 13})
+	for _, k := range kb.Encode(key) {
+		if k.Type != kb.KeyChar {
+			command(p, input.DispatchKeyEvent, *k)
+		}
 	}
 }
 
@@ -147,7 +149,7 @@ func TestActionsByKeyboard(t *testing.T) {
 	p.enter("button.ns")
 	p.until(`document.querySelectorAll("dialog[open] [role=option]").length > 2`)
 	p.press("hostile")
-	p.pick()
+	p.strike('\r')
 	p.until(fmt.Sprintf(`location.search.includes("ns=hostile") && document.querySelectorAll("tr[data-at]").length === %d`, len(hostile)))
 	p.tabTo("button.clock")
 	zone := p.text("button.clock .dim")
