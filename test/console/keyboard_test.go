@@ -158,6 +158,24 @@ func TestActionsByKeyboard(t *testing.T) {
 	p.quiet("actions")
 }
 
+// TestTypingGoesOnWhileAFilterTakesEffect: what is typed at the moment at which the URL gets what was typed
+// before stays in the field.
+func TestTypingGoesOnWhileAFilterTakesEffect(t *testing.T) {
+	p := openBrowser(t).tab(t, newEmpty(t).url, looks[0])
+	p.open("/timers")
+	eval[bool](p, `(() => {
+		const field = document.querySelector("[data-filter]");
+		const type = (text) => { field.value = text; field.dispatchEvent(new Event("input", {bubbles: true})); };
+		for (const name of ["pushState", "replaceState"]) {
+			const was = history[name].bind(history);
+			history[name] = (...args) => { was(...args); if (field.value === "inv") type("invo"); };
+		}
+		type("inv");
+		return true;
+	})()`)
+	p.until(`location.search.includes("prefix=invo") && document.querySelector("[data-filter]").value === "invo"`)
+}
+
 // TestKeysByKeyboard revokes a key without a mouse.
 func TestKeysByKeyboard(t *testing.T) {
 	n, c := serveKeys(t)
