@@ -27,7 +27,7 @@ func run(m *testing.M) int {
 // binary is the rouse that is measured.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "rouse")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/rousehq/rouse/cmd/rouse").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", path, "github.com/rousehq/rouse/cmd/rouse").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return path, nil

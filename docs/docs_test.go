@@ -35,7 +35,7 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	if binary = os.Getenv("ROUSE_BINARY"); binary == "" {
 		binary = filepath.Join(dir, "rouse")
-		if out, err := exec.Command("go", "build", "-o", binary, "../cmd/rouse").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", binary, "../cmd/rouse").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build rouse: %v\n%s", err, out)
 			return 1
 		}

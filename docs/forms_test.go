@@ -181,10 +181,10 @@ func TestGo(t *testing.T) {
 			}
 			dir := t.TempDir()
 			file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
-			args := []string{"build", "-o", program, file}
+			args := []string{"build", "-ldflags=-w", "-o", program, file}
 			if strings.Contains(b.text, "\nfunc Test") {
 				file = filepath.Join(dir, "main_test.go")
-				args = []string{"test", "-timeout", patience.String(), file}
+				args = []string{"test", "-ldflags=-w", "-timeout", patience.String(), file}
 			}
 			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
 				t.Fatal(err)

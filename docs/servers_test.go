@@ -61,7 +61,7 @@ func taken(t *testing.T, list []block) (places []string) {
 	for _, b := range list {
 		for _, build := range buildsExample.FindAllStringSubmatch(b.text, -1) {
 			program := filepath.Join(t.TempDir(), build[1])
-			if out, err := exec.Command("go", "build", "-o", program, "../examples/"+build[1]).CombinedOutput(); err != nil {
+			if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", program, "../examples/"+build[1]).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", build[0], err, out)
 			}
 			places = append(places, build[0], "ln -s "+program+" bin/"+build[1])

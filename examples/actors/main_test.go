@@ -109,7 +109,7 @@ func TestActors(t *testing.T) {
 		}
 	})
 	binary := filepath.Join(t.TempDir(), "actors")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	one, two := start(t, binary, n.Addr()), start(t, binary, n.Addr())

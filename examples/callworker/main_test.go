@@ -20,7 +20,7 @@ import (
 // TestCallworker builds the example and has a pool start it, one for each key.
 func TestCallworker(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "callworker")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	totals := pool.Setup{Config: pool.Config{Name: "totals", Delays: pool.Delays{Unbind: time.Minute, Stop: time.Minute}},

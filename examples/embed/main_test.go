@@ -15,7 +15,7 @@ import (
 func TestEmbed(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "embed")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	for range 2 {

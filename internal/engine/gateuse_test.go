@@ -52,7 +52,7 @@ func TestTheUseOfALimit(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		limits.removeLimit("a")
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second) // a node looks once a second for what is left of limits, and up to 250 ms later
 		if got := h.LimitUses("", ""); len(got) != 1 {
 			t.Errorf("after a limit was deleted: %+v", got)
 		}

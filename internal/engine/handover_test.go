@@ -278,7 +278,7 @@ func TestNodesThatComeAndGoAreNotNoticed(t *testing.T) {
 		p.put(nodes, "slow", 8)
 		time.Sleep(5 * time.Second)
 		var ending sync.WaitGroup
-		for i := range 4 {
+		for i := range poll.Rounds(2, 4) {
 			for k := range nodes {
 				p.count()
 				old := nodes[k]

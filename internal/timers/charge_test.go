@@ -157,7 +157,7 @@ func TestKeysNeedRoom(t *testing.T) {
 			var err error
 			i := 0
 			for ; i < 1000 && err == nil; i++ {
-				time.Sleep(time.Minute)
+				time.Sleep(5 * time.Second)
 				err = do(asking(t, "me", fmt.Sprint(i)), ts, i)
 			}
 			if !errors.Is(err, rouse.ErrQuota) || !strings.Contains(err.Error(), "without one") || i < 10 {

@@ -149,12 +149,12 @@ func TestNoticesOfFailures(t *testing.T) {
 				sink.answerWith("x:work", down)
 				ts := running(t, mem.New(), sink, Options{})
 				spec := c.spec
-				spec.Schedule, spec.Target, spec.Notify = "@every 10m", "x:work", c.notify
+				spec.Schedule, spec.Target, spec.Notify = "@every 2m", "x:work", c.notify
 				spec.Notify.Target = "x:pager"
 				key := made(t, ts, "a", spec).Key
-				time.Sleep(45 * time.Minute)
+				time.Sleep(9 * time.Minute)
 				sink.succeedAt("x:work")
-				time.Sleep(30 * time.Minute)
+				time.Sleep(6 * time.Minute)
 				list := sink.takeNotices()
 				var events []string
 				ids := map[string]bool{}
@@ -197,20 +197,20 @@ func TestNoticesOfAnInterval(t *testing.T) {
 				sink.answerWith("x:work", down)
 				ts := running(t, mem.New(), sink, Options{})
 				made(t, ts, "a", rouse.Spec{Schedule: "@every 1m", Target: "x:work", Overlap: overlap,
-					Notify: rouse.Notify{Target: "x:pager", Every: time.Hour}})
-				time.Sleep(5*time.Hour + 30*time.Second)
+					Notify: rouse.Notify{Target: "x:pager", Every: 10 * time.Minute}})
+				time.Sleep(50*time.Minute + 30*time.Second)
 				sink.succeedAt("x:work")
-				time.Sleep(5 * time.Hour)
+				time.Sleep(50 * time.Minute)
 				events, last := 0, rouse.Instant(0)
 				list := sink.takeNotices()
 				for _, n := range list {
 					events += max(n.Events, 1)
-					if last != 0 && n.at.Sub(last) < time.Hour {
+					if last != 0 && n.at.Sub(last) < 10*time.Minute {
 						t.Errorf("a notice %v after the one before", n.at.Sub(last))
 					}
 					last = n.at
 				}
-				if want := map[string]int{"wait": 301, "allow": len(list)}[name]; events != want || len(list) < 5 || len(list) > 7 {
+				if want := map[string]int{"wait": 51, "allow": len(list)}[name]; events != want || len(list) < 5 || len(list) > 7 {
 					t.Errorf("%d notices of %d events", len(list), events)
 				}
 			})
@@ -400,9 +400,9 @@ func TestNoticesOutliveTheirTimer(t *testing.T) {
 				sink.answerWith("x:work", down)
 				sink.answerWith("x:pager", rouse.Outcome{Verdict: rouse.Failed, Detail: "off"})
 				ts := running(t, mem.New(), sink, Options{})
-				key := made(t, ts, "a", rouse.Spec{Schedule: "@every 6h", Target: "x:work",
+				key := made(t, ts, "a", rouse.Spec{Schedule: "@every 3h", Target: "x:work",
 					Notify: rouse.Notify{Target: "x:pager"}, OnFailure: "x:pager"}).Key
-				time.Sleep(6*time.Hour + time.Minute)
+				time.Sleep(3*time.Hour + time.Minute)
 				change(t, ts, key)
 				time.Sleep(time.Hour)
 				sink.succeedAt("x:pager")

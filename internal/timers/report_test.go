@@ -280,12 +280,12 @@ func TestChecksThroughChanges(t *testing.T) {
 			return reporter{ts, t, key}
 		}
 		r := put("paused", watched)
-		until := rouse.Reached(time.Now().Add(10 * time.Hour))
+		until := rouse.Reached(time.Now().Add(2 * time.Hour))
 		if _, err := ts.Pause(t.Context(), r.key, "", until); err != nil {
 			t.Fatal(err)
 		}
 		r.report(rouse.ReportStart, "")
-		time.Sleep(9*time.Hour + 50*time.Minute)
+		time.Sleep(110 * time.Minute)
 		if got := r.get(); !got.Paused || got.Visible != until || got.Overdue != 0 {
 			t.Errorf("during the pause: %+v", got)
 		}
@@ -301,7 +301,7 @@ func TestChecksThroughChanges(t *testing.T) {
 		if _, err := ts.Pause(t.Context(), r.key, "", 0); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Hour)
+		time.Sleep(150 * time.Minute)
 		now := rouse.Reached(time.Now())
 		if got, err := ts.Resume(t.Context(), r.key); err != nil || got.Visible != rouse.Never || got.Due <= now || got.Began == 0 {
 			t.Errorf("resumed: %+v, %v", got, err)
@@ -322,14 +322,14 @@ func TestChecksThroughChanges(t *testing.T) {
 		other := hours
 		other.Schedule = "@every 50m"
 		r = put("replaced", hours)
-		time.Sleep(5 * time.Hour)
+		time.Sleep(150 * time.Minute)
 		r.report(rouse.ReportFail, "")
 		put("replaced", other)
 		if got := r.get(); got.Visible != rouse.Never || got.Dead != 1 {
 			t.Errorf("replaced: %+v", got)
 		}
 		put("replaced", hours)
-		time.Sleep(5 * time.Hour)
+		time.Sleep(150 * time.Minute)
 		sends := hours
 		sends.Target = "x:y"
 		put("replaced", sends) // the same schedule
@@ -338,7 +338,7 @@ func TestChecksThroughChanges(t *testing.T) {
 		}
 		time.Sleep(90 * time.Minute)
 		put("replaced", hours)
-		time.Sleep(5 * time.Hour)
+		time.Sleep(150 * time.Minute)
 		if got := r.get(); got.Visible != rouse.Never {
 			t.Errorf("a check again: %+v", got)
 		}

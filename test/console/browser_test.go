@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -27,27 +28,53 @@ type look struct {
 var looks = []look{{"light", 1280}, {"dark", 1280}, {"light", 390}, {"dark", 390}}
 
 // browser is a Chromium without a window.
-type browser struct {
-	t   *testing.T
-	ctx context.Context
+type browser struct{ ctx context.Context }
+
+// ofAll is the browser that tests share, once one has asked for it, and how to end it.
+var ofAll struct {
+	browser *browser
+	stop    func()
 }
 
-// openBrowser starts a Chromium that runs until the test ends.
-func openBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
+// openBrowser returns the Chromium of all tests: their pages share nothing, as each has a context of its own.
+func openBrowser(t *testing.T) *browser {
 	t.Helper()
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(servers.Find(t, "chromium")), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true))
-	alloc, stop := chromedp.NewExecAllocator(context.Background(), append(flags, more...)...)
-	ctx, closeBrowser := chromedp.NewContext(alloc)
-	t.Cleanup(func() {
+	if ofAll.browser == nil || ofAll.browser.ctx.Err() != nil {
 		closeBrowser()
-		stop()
-	})
-	if err := chromedp.Do(ctx); err != nil {
+		ofAll.browser, ofAll.stop = startBrowser(t)
+	}
+	return ofAll.browser
+}
+
+// closeBrowser ends the browser of all tests, if it was started.
+func closeBrowser() {
+	if ofAll.stop != nil {
+		ofAll.stop()
+	}
+}
+
+// startBrowser starts a Chromium, and returns how to end it.
+func startBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) (b *browser, stop func()) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rouse-browser-")
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &browser{t, ctx}
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(servers.Find(t, "chromium")), chromedp.UserDataDir(dir),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("hide-scrollbars", true))
+	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(flags, more...)...)
+	ctx, stopContext := chromedp.NewContext(alloc)
+	stop = func() {
+		stopContext()
+		stopAlloc()
+		_ = os.RemoveAll(dir)
+	}
+	if err := chromedp.Do(ctx); err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	return &browser{ctx}, stop
 }
 
 // tab is a page of a browser. It keeps what the page complained about: errors, refused scripts and reports

@@ -22,12 +22,14 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-// pick presses Enter as keyboards do in a list: what the page does with the key going down keeps the browser
-// from what else it would do. chromedp types the key in any case.
-func (p *tab) pick() {
+// strike presses a key that the page acts on: what it does with the key going down keeps the browser from
+// typing it. chromedp types keys in any case, into what the page has moved the focus to by then.
+func (p *tab) strike(key rune) {
 	p.t.Helper()
-	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
-		command(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13, NativeVirtualKeyCode: 13})
+	for _, k := range kb.Encode(key) {
+		if k.Type != kb.KeyChar {
+			command(p, input.DispatchKeyEvent, *k)
+		}
 	}
 }
 
@@ -147,13 +149,31 @@ func TestActionsByKeyboard(t *testing.T) {
 	p.enter("button.ns")
 	p.until(`document.querySelectorAll("dialog[open] [role=option]").length > 2`)
 	p.press("hostile")
-	p.pick()
+	p.strike('\r')
 	p.until(fmt.Sprintf(`location.search.includes("ns=hostile") && document.querySelectorAll("tr[data-at]").length === %d`, len(hostile)))
 	p.tabTo("button.clock")
 	zone := p.text("button.clock .dim")
 	p.press(kb.Enter)
 	p.until(fmt.Sprintf(`document.querySelector("button.clock .dim").textContent !== %q`, zone))
 	p.quiet("actions")
+}
+
+// TestTypingGoesOnWhileAFilterTakesEffect: what is typed at the moment at which the URL gets what was typed
+// before stays in the field.
+func TestTypingGoesOnWhileAFilterTakesEffect(t *testing.T) {
+	p := openBrowser(t).tab(t, newEmpty(t).url, looks[0])
+	p.open("/timers")
+	eval[bool](p, `(() => {
+		const field = document.querySelector("[data-filter]");
+		const type = (text) => { field.value = text; field.dispatchEvent(new Event("input", {bubbles: true})); };
+		for (const name of ["pushState", "replaceState"]) {
+			const was = history[name].bind(history);
+			history[name] = (...args) => { was(...args); if (field.value === "inv") type("invo"); };
+		}
+		type("inv");
+		return true;
+	})()`)
+	p.until(`location.search.includes("prefix=invo") && document.querySelector("[data-filter]").value === "invo"`)
 }
 
 // TestKeysByKeyboard revokes a key without a mouse.

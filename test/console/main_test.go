@@ -7,4 +7,8 @@ import (
 	"github.com/rousehq/rouse/test/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m, nil)) }
+func TestMain(m *testing.M) {
+	code := harness.Main(m, nil)
+	closeBrowser()
+	os.Exit(code)
+}

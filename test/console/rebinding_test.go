@@ -71,7 +71,8 @@ func TestPagesOfOthersReachNothing(t *testing.T) {
 	}))
 	t.Cleanup(evil.Close)
 	_, port, _ := strings.Cut(strings.TrimPrefix(evil.URL, "http://"), ":")
-	b := openBrowser(t, chromedp.Flag("host-resolver-rules", "MAP evil.example 127.0.0.1"))
+	b, stop := startBrowser(t, chromedp.Flag("host-resolver-rules", "MAP evil.example 127.0.0.1"))
+	t.Cleanup(stop)
 	for what, base := range map[string]string{"its own name, rebound": "", "the address of the server": "http://" + w.Address, "localhost": "http://localhost:" + to.Port()} {
 		p := b.tab(t, "http://evil.example:"+port, looks[0])
 		p.do(chromedp.Navigate(p.base + "/evil"))

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { query, set } from "../route.ts";
 import { clock } from "../time.ts";
 import { Mark } from "./bits.tsx";
@@ -45,10 +45,13 @@ export function Range({ from, until, what = "", names }: { from: string | undefi
 export function Text({ name, label, hint, wide }: { name: string; label: string; hint: string; wide?: boolean }) {
   const now = query.value.get(name) ?? "";
   const [text, put] = useState(now);
-  useEffect(() => put(now), [now]);
+  const sent = useRef(now); // what this field made it: more may be typed by the time that it is seen here
+  useEffect(() => {
+    if (now !== sent.current) put((sent.current = now));
+  }, [now]);
   useEffect(() => {
     if (text === now) return;
-    const timer = setTimeout(() => set({ [name]: text || undefined, page: undefined }), 250);
+    const timer = setTimeout(() => set({ [name]: (sent.current = text) || undefined, page: undefined }), 250);
     return () => clearTimeout(timer);
   }, [text]);
   return <input type="search" class={"filter" + (wide ? " widest" : "")} data-filter value={text} aria-label={label} placeholder={hint} spellcheck={false} onInput={(e) => put(e.currentTarget.value)} />;
