@@ -22,11 +22,16 @@ func Decode(body []byte, to any) error {
 		return rouse.Refuse("body", "", "is nested more than "+strconv.Itoa(MaxDepth)+" levels deep",
 			"use fewer levels, or payload_base64")
 	}
-	strict := []json.Options{json.RejectUnknownMembers(true)}
+	var more []json.Options
 	if bytes.Contains(body, []byte("null")) {
-		strict = append(strict, withoutNull)
+		more = append(more, withoutNull)
 	}
-	err := json.Unmarshal(body, to, strict...)
+	return decodeStrictly(body, to, more...)
+}
+
+// decodeStrictly is Decode, but that null is a member that is left out.
+func decodeStrictly(body []byte, to any, more ...json.Options) error {
+	err := json.Unmarshal(body, to, append(more, json.RejectUnknownMembers(true))...)
 	if err == nil {
 		return nil
 	}

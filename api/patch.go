@@ -90,6 +90,9 @@ func (p Patch) String() string {
 // ApplyTo returns a spec with the changes of the patch. It refuses members without a meaning with a
 // *rouse.Invalid; rouse.Spec.Check checks whether values are within their bounds.
 func (p Patch) ApplyTo(s *rouse.Spec) (rouse.Spec, error) {
+	if err := decodeStrictly([]byte(p.String()), new(Spec)); err != nil { // also of what is removed
+		return rouse.Spec{}, err
+	}
 	members, err := PatchTo(s)
 	if err != nil {
 		return rouse.Spec{}, err

@@ -71,6 +71,8 @@ func TestPatchOfASpec(t *testing.T) {
 	for text, field := range map[string]string{
 		`{"colour": "red"}`:                        "colour",
 		`{"retry": {"tries": 5}}`:                  "retry.tries",
+		`{"retri": null}`:                          "retri",
+		`{"retry": {"attempt": null}}`:             "retry.attempt",
 		`{"labels": 7}`:                            "labels",
 		`{"payload": 1, "payload_base64": "AAE="}`: "payload_base64",
 		`{"retry": {"attempts": "x"}}`:             "retry.attempts",

@@ -91,7 +91,6 @@ func New(store Store, shared *access.Shared, o Options) *Book {
 	b.targets.begins = 2 // one that begins at the same time is known then
 	b.targets.byName = map[rouse.Key]*targetShare{}
 	b.kind = shared.Kind("namespace", b.applyNamespaceNote)
-	b.kind.Quick()
 	b.shares.init(b, shared)
 	b.sizes.init(b, shared)
 	return b

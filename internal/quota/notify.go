@@ -11,7 +11,7 @@ import (
 // PutNotify replaces the rules by which timers of a namespace notify. revision is the one that the namespace
 // must have, rouse.NoRow or rouse.AnyRevision; one that does not exist is created. The caller needs the right
 // to create all timers of the namespace, as it could give a target of notices to each of them, and to create
-// a namespace, if there is none. Nodes obey a change within a second.
+// a namespace, if there is none. Nodes obey a change within two seconds.
 func (b *Book) PutNotify(ctx context.Context, name string, rules []rouse.NotifyRule,
 	revision uint64) (rouse.Namespace, error) {
 	err := cmp.Or(rouse.CheckNamespace(name), b.opts.Access.Require(ctx, access.TimersCreate, name, "", nil),
