@@ -222,6 +222,7 @@ func TestImportIsTheInverseOfExport(t *testing.T) {
 	all.Bucket = 0         // derived from the name
 	all.Cut = 0            // of rows that no list has
 	all.Answer.Cut = false // of records
+	all.LimitKey = ""      // derived from limit_key
 	all.Lost = 0           // its receivers are others there
 	all.Trace = nil        // of the call that made it, and an import is another one
 	all.Redacted = false   // of what a caller may not see: no store has it, and an import refuses it

@@ -105,7 +105,7 @@ func inBucket(bucket uint32, n int) (names []string) {
 
 // fireIn returns a fire of a timer in one of two buckets.
 func fireIn(bucket uint32) *rouse.Fire {
-	return &rouse.Fire{Namespace: "n", Name: inBucket(bucket, 1)[0], Spec: &rouse.Spec{}}
+	return &rouse.Fire{Namespace: "n", Name: inBucket(bucket, 1)[0], Spec: &rouse.Spec{}, Bucket: bucket}
 }
 
 func names(arrivals []arrival) (list []string) {
