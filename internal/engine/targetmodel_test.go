@@ -154,7 +154,7 @@ func TestLimitsOfTargetsOfACluster(t *testing.T) {
 }
 
 func modelTargets(t *testing.T, count int, owns bool) {
-	const timersEach = 2600
+	const timersEach = 1900
 	rnd := rand.New(rand.NewPCG(uint64(count), 5))
 	c := newTargetCluster(t, 500*time.Millisecond)
 	nodes := make([]*targetNode, count)
@@ -178,7 +178,7 @@ func modelTargets(t *testing.T, count int, owns bool) {
 	}
 	time.Sleep(10 * time.Second)
 	began := time.Now()
-	time.Sleep(100 * time.Second)
+	time.Sleep(60 * time.Second)
 	if count > 1 { // one leaves, and another one comes
 		nodes[1].stop()
 		time.Sleep(5 * time.Second)
@@ -213,7 +213,7 @@ func (c *targetCluster) judge(began time.Time, count int, owns bool) {
 	if !owns {
 		return
 	}
-	if had["test:places"] < 14*0.75 || had["test:one"] < 2*0.7 || had["test:rate"] < 14*0.9 {
+	if had["test:places"] < 14*0.75 || had["test:one"] < 2*0.7 || had["test:rate"] < 14*0.85 {
 		t.Errorf("%v began a second", had)
 	}
 	for i := range count {
