@@ -137,10 +137,10 @@ var notInTheTable = map[string][]string{
 		"internal/claim/tick.go missedLimit"},
 	"tries of a write that another one came before; then it is reported": {"internal/engine/held.go maxEdits", "store/postgres/apply.go maxTries"},
 	"what is kept in memory to be quick, and found again when it is gone": {
-		"internal/engine/gate.go maxIdle", "internal/engine/waits.go maxHindrances", "internal/limit/book.go maxAbsent", "internal/limit/book.go maxUnknown", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
+		"internal/engine/gate.go maxIdle", "internal/engine/gatetarget.go maxHeldSeen", "internal/engine/waits.go maxHindrances", "internal/limit/book.go maxAbsent", "internal/limit/book.go maxUnknown", "internal/pool/driver/docker/ends.go maxProved", "internal/pool/driver/kubernetes/kubernetes.go maxAsked",
 		"internal/reminder/actor/hosts.go maxMoves", "internal/wheel/advance.go maxScratch", "store/front/token.go maxTokens"},
 	"how much of a text or list is shown": {
-		"internal/declare/diff.go maxFieldText", "internal/doctor/doctor.go maxNames", "internal/doctor/doctor.go maxText", "internal/foreign/dapr/state.go maxParts",
+		"internal/server/badge.go maxBadgeLabel", "internal/declare/diff.go maxFieldText", "internal/doctor/doctor.go maxNames", "internal/doctor/doctor.go maxText", "internal/foreign/dapr/state.go maxParts",
 		"api/rouse/v1/errors.go maxDetails", "api/rouse/v1/errors.go maxMessage", "api/rouse/v1/errors.go maxViolations", "internal/dapr/job/job.go maxShown",
 		"internal/migrate/migrate.go mostDifferences", "internal/reminder/service/move.go maxUnmoved", "internal/reminder/service/round.go mostRates",
 		"schedule/describe.go maxListed", "sink/stream/settle.go maxFaults"},

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ const turnEvery = 30 * time.Second
 type targetDemand struct {
 	Rate  float64 `json:"rate,omitzero"`  // occurrences that began in a second, or wait
 	Wants float64 `json:"wants,omitzero"` // of Limit.Concurrency
-	Has   int     `json:"has,omitzero"`   // its share of that, or what is in progress if that is more
+	Has   int     `json:"has,omitzero"`   // the share of that which it may use, or what is in progress if that is more
 }
 
 // targets are this node's shares of the limits of targets. Nodes divide them as quotas, but for one thing:
@@ -36,6 +37,7 @@ type targets struct {
 type targetShare struct {
 	divisions [settled]division
 	demand    targetDemand
+	published int // the share of Limit.Concurrency that it may use, as others may know
 }
 
 // division is who wants how much of a limit.
@@ -57,12 +59,18 @@ func (b *Book) TargetShare(l *rouse.Limit) (most int, part float64) {
 		return 0, 0
 	}
 	if ts := t.byName[rouse.Key{Namespace: l.Namespace, Name: l.Name}]; ts != nil {
-		return ts.shareOf(l)
+		most, part = ts.shareOf(l)
+		if len(ts.divisions[0].wants) > 1 {
+			most = min(most, ts.published)
+		}
+		return most, part
 	}
 	return t.last.placesOf(l.Concurrency)[t.last.mine], t.last.part
 }
 
-// shareOf returns the least of the last shares. Places that others have beyond theirs are not free yet.
+// shareOf returns the least of the last shares. Places that others have beyond theirs are not free yet. It is
+// used once it has been published, before the others were read again: of two nodes that take the same place,
+// one finds that, even if each has seen more of its own demand than of the other's.
 func (ts *targetShare) shareOf(l *rouse.Limit) (most int, part float64) {
 	most, part = l.Concurrency, 1
 	for i := range ts.divisions {
@@ -132,13 +140,15 @@ func (b *Book) targetDemands() map[string]targetDemand {
 		d.Rate += (use.Began + float64(use.Waiting)/publishEvery.Seconds() - d.Rate) / 2
 		d.Wants += (float64(use.Waiting+use.InProgress) - d.Wants) / 2
 		d.Has = use.InProgress
-		if max(d.Rate, d.Wants) < least && d.Has == 0 {
+		may := 0
+		if l.Concurrency > 0 && b.targets.begins <= 1 { // in this round it gets its share
+			may, _ = ts.shareOf(l)
+		}
+		ts.published = may
+		if max(d.Rate, d.Wants) < least && d.Has == 0 { // the others leave it its part
 			continue
 		}
-		if l.Concurrency > 0 && b.targets.begins == 0 {
-			most, _ := ts.shareOf(l)
-			d.Has = max(d.Has, most)
-		}
+		d.Has = max(d.Has, may)
 		all[targetName(key)] = *d
 	}
 	return all
@@ -148,7 +158,7 @@ func targetName(key rouse.Key) string { return key.Namespace + "/" + key.Name }
 
 // addShare adds a limit that is new: all nodes divide it as one without demand.
 func (t *targets) addShare(key rouse.Key) *targetShare {
-	ts := new(targetShare)
+	ts := &targetShare{published: math.MaxInt} // as all nodes divide it alike
 	for i := range ts.divisions {
 		ts.divisions[i] = t.last
 	}
