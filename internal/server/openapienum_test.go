@@ -31,13 +31,17 @@ func TestOpenAPIHasEveryValue(t *testing.T) {
 	}
 	notices := wordsOf(rouse.ParseNotice)
 	putModes := slices.DeleteFunc(slices.Collect(maps.Keys(modes)), func(name string) bool { return name == "" })
+	var badgeStates []string
+	for state := range badgeColors {
+		badgeStates = append(badgeStates, string(state))
+	}
 	known := map[string][]string{ // by the last names of their places
 		"State": namesOf(rouse.AllStates...), "Cause": wordsOf(parseCause), "ending": wordsOf(rouse.ParseEnding),
 		"order_by": wordsOf(rouse.ParseOrder), "overlap": wordsOf(rouse.ParseOverlap), "priority": wordsOf(rouse.ParsePriority),
 		"shift": wordsOf(rouse.ParseShift), "pause_cause": wordsOf(rouse.ParsePauseCause), "status": wordsOf(rouse.ParseReportStatus),
 		"notice": notices, "mode": putModes, "parameters.by": constants(t, "By*"), "worst": constants(t, "Severity*"),
 		"severity": constants(t, "Severity*"), "circuit": constants(t, "Circuit*"), "kind": constants(t, "JobKind"),
-		"Job.state": constants(t, "JobState"), "order": {rouse.OrderByDue}, "format": constants(t, "Format*"),
+		"Job.state": constants(t, "JobState"), "Badge.state": badgeStates, "order": {rouse.OrderByDue}, "format": constants(t, "Format*"),
 		"events": slices.DeleteFunc(slices.Clone(notices), func(name string) bool {
 			return name == rouse.NoticeSucceeded.String() || name == rouse.NoticeFailed.String() // of callbacks
 		}),
