@@ -18,8 +18,8 @@ type NotifyRule struct {
 	Notify
 }
 
-// matches reports whether the rule is for timers with these labels.
-func (r *NotifyRule) matches(labels map[string]string) bool {
+// matchesLabels reports whether the rule is for timers with these labels.
+func (r *NotifyRule) matchesLabels(labels map[string]string) bool {
 	for key, value := range r.Labels {
 		if labels[key] != value {
 			return false
@@ -35,7 +35,7 @@ func (s *Spec) NotifyBy(rules []NotifyRule) *Notify {
 		return &s.Notify
 	}
 	for i := range rules {
-		if rules[i].matches(s.Labels) {
+		if rules[i].matchesLabels(s.Labels) {
 			return &rules[i].Notify
 		}
 	}

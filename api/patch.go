@@ -36,7 +36,8 @@ func PatchOf(was, is Patch) (Patch, error) {
 		if string(old) == string(value) {
 			continue
 		}
-		if p[name] = value; name == "payload" || old.Kind() != jsontext.KindBeginObject || value.Kind() != jsontext.KindBeginObject {
+		p[name] = value
+		if name == "payload" || old.Kind() != jsontext.KindBeginObject || value.Kind() != jsontext.KindBeginObject {
 			continue
 		}
 		var a, b Patch
@@ -58,11 +59,11 @@ func (p Patch) Remove(path string) error {
 	if strings.HasPrefix(path, "webhook.headers.") {
 		levels = 3
 	}
-	return p.set(strings.SplitN(path, ".", levels), jsontext.Value("null"))
+	return p.setMember(strings.SplitN(path, ".", levels), jsontext.Value("null"))
 }
 
-// set gives a member at a path a value.
-func (p Patch) set(path []string, value jsontext.Value) error {
+// setMember gives a member at a path a value.
+func (p Patch) setMember(path []string, value jsontext.Value) error {
 	if len(path) == 1 {
 		p[path[0]] = value
 		return nil
@@ -73,7 +74,7 @@ func (p Patch) set(path []string, value jsontext.Value) error {
 			return err
 		}
 	}
-	err := inner.set(path[1:], value)
+	err := inner.setMember(path[1:], value)
 	p[path[0]] = jsontext.Value(inner.String())
 	return err
 }
@@ -107,7 +108,7 @@ func (p Patch) ApplyTo(s *rouse.Spec) (rouse.Spec, error) {
 		}
 	}
 	for name, value := range p {
-		if err := members.merge(name, value, name == "payload"); err != nil {
+		if err := members.mergeMember(name, value, name == "payload"); err != nil {
 			return rouse.Spec{}, err
 		}
 	}
@@ -129,8 +130,8 @@ func (p Patch) ApplyTo(s *rouse.Spec) (rouse.Spec, error) {
 	return spec, err
 }
 
-// merge gives a member another value; with whole it is not merged with the value that the member has.
-func (p Patch) merge(name string, value jsontext.Value, whole bool) (err error) {
+// mergeMember gives a member another value; with whole it is not merged with the value that the member has.
+func (p Patch) mergeMember(name string, value jsontext.Value, whole bool) (err error) {
 	switch {
 	case value.Kind() == jsontext.KindNull:
 		delete(p, name)
@@ -152,7 +153,7 @@ func (p Patch) merge(name string, value jsontext.Value, whole bool) (err error) 
 		is = Patch{}
 	}
 	for inner, v := range with {
-		if err := is.merge(inner, v, false); err != nil {
+		if err := is.mergeMember(inner, v, false); err != nil {
 			return err
 		}
 	}

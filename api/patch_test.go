@@ -27,7 +27,7 @@ func TestPatchesFollowTheRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, value := range p {
-			if err := is.merge(name, value, false); err != nil {
+			if err := is.mergeMember(name, value, false); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -63,8 +63,8 @@ func (c *targetCluster) answerFire(node string, f *rouse.Fire) {
 	c.mu.Unlock()
 }
 
-// join starts a node with a strategy that owns buckets, or whose nodes hold rows.
-func (c *targetCluster) join(name string, owns bool) *targetNode {
+// joinNode starts a node with a strategy that owns buckets, or whose nodes hold rows.
+func (c *targetCluster) joinNode(name string, owns bool) *targetNode {
 	const buckets = 16
 	log := slog.New(slog.DiscardHandler)
 	shared := access.NewShared(c.store, log)
@@ -120,8 +120,8 @@ func (c *targetCluster) mostIn(target string, window time.Duration) (most int) {
 	return most
 }
 
-// put makes timers with a target that are due in a second.
-func (c *targetCluster) put(n *targetNode, target string, from, count int) {
+// putTimers makes timers with a target that are due in a second.
+func (c *targetCluster) putTimers(n *targetNode, target string, from, count int) {
 	c.t.Helper()
 	var puts []timers.Put
 	for i := from; i < from+count; i++ {
@@ -159,7 +159,7 @@ func modelTargets(t *testing.T, count int, owns bool) {
 	c := newTargetCluster(t, 500*time.Millisecond)
 	nodes := make([]*targetNode, count)
 	for i := range nodes {
-		nodes[i] = c.join(fmt.Sprint("node", i), owns)
+		nodes[i] = c.joinNode(fmt.Sprint("node", i), owns)
 		t.Cleanup(func() { nodes[i].stop() })
 		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
 	}
@@ -173,7 +173,7 @@ func modelTargets(t *testing.T, count int, owns bool) {
 	time.Sleep(10 * time.Second)
 	for _, target := range []string{"test:places", "test:one", "test:rate"} {
 		for i := range timersEach / 100 {
-			c.put(nodes[rnd.IntN(count)], target, i*100, 100)
+			c.putTimers(nodes[rnd.IntN(count)], target, i*100, 100)
 		}
 	}
 	time.Sleep(10 * time.Second)
@@ -182,13 +182,13 @@ func modelTargets(t *testing.T, count int, owns bool) {
 	if count > 1 { // one leaves, and another one comes
 		nodes[1].stop()
 		time.Sleep(5 * time.Second)
-		nodes[1] = c.join("late", owns)
+		nodes[1] = c.joinNode("late", owns)
 		time.Sleep(55 * time.Second)
 	}
-	c.judge(began, count, owns)
+	c.judgeLimits(began, count, owns)
 }
 
-func (c *targetCluster) judge(began time.Time, count int, owns bool) {
+func (c *targetCluster) judgeLimits(began time.Time, count int, owns bool) {
 	t := c.t
 	span := time.Since(began)
 	if most := c.mostIn("test:rate", 10*time.Second); most > 147+max(2, count) { // 5 % while the demand moves

@@ -63,7 +63,8 @@ const (
 
 // New returns the limits of a store. It is empty until shared is loaded.
 func New(shared *access.Shared, o Options) *Book {
-	b := &Book{opts: o, limits: map[string]rouse.Limit{}, count: map[string]int{}, target: map[string]int{}, absent: map[string]time.Time{},
+	b := &Book{opts: o, limits: map[string]rouse.Limit{}, count: map[string]int{}, target: map[string]int{},
+		absent:  map[string]time.Time{},
 		unknown: make(chan string, maxUnknown)}
 	b.kind = shared.Kind("limit", b.applyNote)
 	b.kind.Quick()

@@ -154,3 +154,35 @@ func TestPlacesOfOthersAreNotFree(t *testing.T) {
 		t.Errorf("a share is %v when its places are free", got)
 	}
 }
+
+// TestAShareIsUsedOnceItIsPublished: the places that become free are in a node's note before it uses them, so
+// that of two nodes that find the same place free at least one knows of the other.
+func TestAShareIsUsedOnceItIsPublished(t *testing.T) {
+	l := rouse.Limit{Namespace: "ns", Name: "target:a", Concurrency: 10}
+	key := rouse.Key{Namespace: l.Namespace, Name: l.Name}
+	store := mem.New()
+	b := New(store, access.NewShared(store, slog.New(slog.DiscardHandler)), Options{Node: func() string { return "a" }, Now: store.Now,
+		Targets: func() []rouse.Limit { return []rouse.Limit{l} }, Divided: func() {},
+		Uses: func() map[rouse.Key]rouse.LimitUse { return map[rouse.Key]rouse.LimitUse{key: {Waiting: 100}} }})
+	b.divideTargets(0, map[string]published{"a": {}, "b": {}}, false)
+	b.targets.begins = 0
+	other := targetDemand{Wants: 100, Has: 5}
+	most := 0
+	for round := range 20 {
+		mine := b.targetDemands()
+		has := mine[targetName(key)].Has
+		b.divideTargets(0, map[string]published{"a": {Targets: mine}, "b": {Targets: map[string]targetDemand{targetName(key): other}}}, false)
+		if most, _ = b.TargetShare(&l); round > 0 && most > has {
+			t.Errorf("round %d: %d places, and the others know of %d", round, most, has)
+		}
+		if round == 10 {
+			if most != 5 {
+				t.Errorf("%d places of 10 with another node that wants as many", most)
+			}
+			other = targetDemand{}
+		}
+	}
+	if most != 9 { // the other one keeps one
+		t.Errorf("%d places of 10 alone", most)
+	}
+}

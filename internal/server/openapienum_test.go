@@ -39,15 +39,15 @@ func TestOpenAPIHasEveryValue(t *testing.T) {
 		"State": namesOf(rouse.AllStates...), "Cause": wordsOf(parseCause), "ending": wordsOf(rouse.ParseEnding),
 		"order_by": wordsOf(rouse.ParseOrder), "overlap": wordsOf(rouse.ParseOverlap), "priority": wordsOf(rouse.ParsePriority),
 		"shift": wordsOf(rouse.ParseShift), "pause_cause": wordsOf(rouse.ParsePauseCause), "status": wordsOf(rouse.ParseReportStatus),
-		"notice": notices, "mode": putModes, "parameters.by": constants(t, "By*"), "worst": constants(t, "Severity*"),
-		"severity": constants(t, "Severity*"), "circuit": constants(t, "Circuit*"), "kind": constants(t, "JobKind"),
-		"Job.state": constants(t, "JobState"), "Badge.state": badgeStates, "order": {rouse.OrderByDue}, "format": constants(t, "Format*"),
+		"notice": notices, "mode": putModes, "parameters.by": listConstants(t, "By*"), "worst": listConstants(t, "Severity*"),
+		"severity": listConstants(t, "Severity*"), "circuit": listConstants(t, "Circuit*"), "kind": listConstants(t, "JobKind"),
+		"Job.state": listConstants(t, "JobState"), "Badge.state": badgeStates, "order": {rouse.OrderByDue}, "format": listConstants(t, "Format*"),
 		"events": slices.DeleteFunc(slices.Clone(notices), func(name string) bool {
 			return name == rouse.NoticeSucceeded.String() || name == rouse.NoticeFailed.String() // of callbacks
 		}),
 	}
 	without := []string{"AskForecast.by", "Bulk.action", "Called.status", "Pool.namespaces", "Webhook.method", "audit.order"} // Go has no list
-	for at, has := range enumerations(t) {
+	for at, has := range listEnumerations(t) {
 		if slices.Contains(without, at) {
 			continue
 		}
@@ -65,8 +65,8 @@ func TestOpenAPIHasEveryValue(t *testing.T) {
 	}
 }
 
-// enumerations returns the enumerations of the description, by the last two names of their places.
-func enumerations(t *testing.T) map[string][]string {
+// listEnumerations returns the enumerations of the description, by the last two names of their places.
+func listEnumerations(t *testing.T) map[string][]string {
 	t.Helper()
 	var whole map[string]any
 	if err := yaml.Unmarshal(api.OpenAPI, &whole); err != nil {
@@ -124,9 +124,9 @@ func wordsOf[T interface {
 	return names
 }
 
-// constants returns the values of the constants of package rouse that have a type, or, with a "*", whose
+// listConstants returns the values of the constants of package rouse that have a type, or, with a "*", whose
 // names begin so.
-func constants(t *testing.T, of string) (values []string) {
+func listConstants(t *testing.T, of string) (values []string) {
 	t.Helper()
 	prefix, byName := strings.CutSuffix(of, "*")
 	files, err := filepath.Glob("../../*.go")

@@ -13,8 +13,8 @@ import (
 	"github.com/rousehq/rouse/store/mem"
 )
 
-// keyed is a spec with a limit whose key is taken from the timer.
-func keyed(key, payload string, labels map[string]string) rouse.Spec {
+// keyedSpec is a spec with a limit whose key is taken from the timer.
+func keyedSpec(key, payload string, labels map[string]string) rouse.Spec {
 	return rouse.Spec{Schedule: "@every 1h", Target: "x:y", Limit: "l", LimitKey: key, Payload: []byte(payload), Labels: labels}
 }
 
@@ -54,7 +54,7 @@ func TestLimitKeysAreTakenFromTimers(t *testing.T) {
 			{key: "{{label:}}", refused: "names nothing of a timer"},
 			{key: "{{label:customer", refused: "has a reference without its end"},
 		} {
-			spec := keyed(c.key, payload, labels)
+			spec := keyedSpec(c.key, payload, labels)
 			if c.payload != "" {
 				spec.Payload = []byte(c.payload)
 			}
@@ -114,7 +114,7 @@ func TestLimitKeysFollowTheirTimers(t *testing.T) {
 			return got
 		}
 		label := func(customer, other string) rouse.Spec {
-			return keyed("{{label:customer}}", "1", map[string]string{"customer": customer, "other": other})
+			return keyedSpec("{{label:customer}}", "1", map[string]string{"customer": customer, "other": other})
 		}
 		put(label("acme", ""))
 		first := expect(key, "acme")
@@ -127,23 +127,23 @@ func TestLimitKeysFollowTheirTimers(t *testing.T) {
 		}
 		put(label("zeta", "x"))
 		moved := expect(key, "zeta")
-		if res := put(keyed("{{label:customer}}", "1", nil)); res.Err == nil || expect(key, "zeta").Revision != moved.Revision {
+		if res := put(keyedSpec("{{label:customer}}", "1", nil)); res.Err == nil || expect(key, "zeta").Revision != moved.Revision {
 			t.Errorf("a timer without the label: %v", res.Err)
 		}
 		if _, err := ts.Relabel(t.Context(), key, 0, "x:y", map[string]string{"customer": "beta"}); err != nil {
 			t.Error(err)
 		}
 		expect(key, "beta")
-		put(keyed("{{payload:/c}}", `{"c": "one"}`, nil))
+		put(keyedSpec("{{payload:/c}}", `{"c": "one"}`, nil))
 		expect(key, "one")
-		put(keyed("{{payload:/c}}", `{"c": "two"}`, nil))
+		put(keyedSpec("{{payload:/c}}", `{"c": "two"}`, nil))
 		exported := expect(key, "two")
 		exported.LimitKey = "another"
 		if res, err := ts.Import(t.Context(), []rouse.Timer{exported}, CreateOrReplace); err != nil || res[0].Err != nil || !res[0].Unchanged {
 			t.Errorf("an import of what is there: %+v, %v", res, err)
 		}
 		expect(key, "two")
-		put(keyed("two", "1", nil))
+		put(keyedSpec("two", "1", nil))
 		if rows, err := ts.store.Get(t.Context(), []rouse.Key{key}); err != nil {
 			t.Error(err)
 		} else if got, err := rouse.DecodeTimer(&rows[0]); err != nil || got.LimitKey != "" || got.CountedKey() != "two" {
@@ -180,7 +180,7 @@ func TestLimitKeysOfRowsNextToTimers(t *testing.T) {
 		ts := running(t, mem.New(), fail, Options{})
 		key := rouse.Key{Namespace: "n", Name: "a"}
 		put := func(customer string) {
-			spec := keyed("{{label:customer}}", "1", map[string]string{"customer": customer})
+			spec := keyedSpec("{{label:customer}}", "1", map[string]string{"customer": customer})
 			spec.Overlap, spec.Retry = rouse.OverlapAllow, rouse.Retry{Attempts: 5, Interval: time.Hour}
 			if res, err := ts.Put(t.Context(), []Put{{Key: key, Spec: spec, Mode: CreateOrReplace}}); err != nil || res[0].Err != nil {
 				t.Fatal(err, res[0].Err)

@@ -41,7 +41,7 @@ type PatchRequest struct {
 func (ts *Timers) Patch(ctx context.Context, key rouse.Key, r PatchRequest) (PutResult, error) {
 	w := newPatching(ctx, ts, key, &r)
 	w.asks = newRepeatable(ctx, key, "patch", r.IfRevision, r.Text)
-	return w.run(ctx, r.Validate)
+	return w.writeOrValidate(ctx, r.Validate)
 }
 
 // newPatching changes members of a timer's spec.
@@ -68,7 +68,7 @@ func (ts *Timers) Reschedule(ctx context.Context, key rouse.Key, when rouse.Spec
 	w := newRescheduling(ts, key, &when)
 	w.ifRevision, w.asks = ifRevision, newRepeatable(ctx, key, "reschedule", ifRevision,
 		timerContents(&rouse.Timer{Spec: when}))
-	return w.run(ctx, validate)
+	return w.writeOrValidate(ctx, validate)
 }
 
 // newRescheduling gives a timer another schedule.
@@ -116,8 +116,8 @@ func newReplacement(ctx context.Context, ts *Timers, p *Put, span *rouse.TraceCo
 		compile: func(_ *rouse.Spec, now rouse.Instant) (rouse.Schedule, error) { return ts.compilePut(ctx, p, now) }}
 }
 
-// run rewrites the timer, or only validates that.
-func (w rewriting) run(ctx context.Context, validate bool) (PutResult, error) {
+// writeOrValidate rewrites the timer, or only validates that.
+func (w rewriting) writeOrValidate(ctx context.Context, validate bool) (PutResult, error) {
 	if validate {
 		audit.Checks(ctx)
 	}

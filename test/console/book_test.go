@@ -58,7 +58,7 @@ func TestTheBook(t *testing.T) {
 func (p *tab) search(words string) {
 	p.t.Helper()
 	p.until(`document.readyState === "complete"`)
-	p.strike('/')
+	p.strikeKey('/')
 	p.until(`document.activeElement.type === "search"`)
 	p.press(words)
 }

@@ -248,7 +248,7 @@ func TestPalette(t *testing.T) {
 			p.until(`document.activeElement?.getAttribute("role") === "combobox"`)
 			p.do(chromedp.KeyEvent(text))
 			p.until(fmt.Sprintf(`document.querySelector("[role=option] bdi")?.textContent === %q`, option))
-			p.strike('\r')
+			p.strikeKey('\r')
 		}
 		p.open("/")
 		if l.wide == 390 { // the tools are in the menu
@@ -265,10 +265,10 @@ func TestPalette(t *testing.T) {
 		p.until(`document.querySelector("dialog[open]")?.ariaLabel === "Skip next: coffee"`)
 		p.press(kb.Escape)
 		p.until(`!document.querySelector("dialog[open]")`)
-		p.strike('n')
+		p.strikeKey('n')
 		p.until(`document.activeElement?.getAttribute("role") === "combobox" && document.querySelectorAll("[role=option]").length === 2`)
 		p.press("other")
-		p.strike('\r')
+		p.strikeKey('\r')
 		p.until(`location.search.includes("ns=other") && document.querySelector("button.ns").innerText.includes("other")`)
 		p.quiet("palette")
 	}

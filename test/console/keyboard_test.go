@@ -22,9 +22,9 @@ func (p *tab) press(keys ...string) {
 	}
 }
 
-// strike presses a key that the page acts on: what it does with the key going down keeps the browser from
+// strikeKey presses a key that the page acts on: what it does with the key going down keeps the browser from
 // typing it. chromedp types keys in any case, into what the page has moved the focus to by then.
-func (p *tab) strike(key rune) {
+func (p *tab) strikeKey(key rune) {
 	p.t.Helper()
 	for _, k := range kb.Encode(key) {
 		if k.Type != kb.KeyChar {
@@ -149,7 +149,7 @@ func TestActionsByKeyboard(t *testing.T) {
 	p.enter("button.ns")
 	p.until(`document.querySelectorAll("dialog[open] [role=option]").length > 2`)
 	p.press("hostile")
-	p.strike('\r')
+	p.strikeKey('\r')
 	p.until(fmt.Sprintf(`location.search.includes("ns=hostile") && document.querySelectorAll("tr[data-at]").length === %d`, len(hostile)))
 	p.tabTo("button.clock")
 	zone := p.text("button.clock .dim")

@@ -90,20 +90,10 @@ const coalesced = "@after 0s"
 
 // BuildSpec returns the spec of the flags. The server validates its schedule and target.
 func (f *SpecFlags) BuildSpec(in io.Reader, coalesce bool) (rouse.Spec, error) {
-	for i, status := range f.RetryOn { // lists are written with spaces, too
-		f.RetryOn[i] = strings.TrimSpace(status)
-	}
-	var o api.Spec
-	setMembers(f, &o)
-	s, err := o.Parse()
 	var faults rouse.Invalid
-	faults.Add(err)
-	faults.Add(f.parseHeaders(&s))
-	if err := f.readPayload(in, &s); err != nil {
-		if _, ok := errors.AsType[*rouse.Invalid](err); !ok {
-			return s, err
-		}
-		faults.Add(err)
+	s, err := f.readMembers(in, &faults)
+	if err != nil {
+		return s, err
 	}
 	if coalesce {
 		s.Schedule = coalesced
@@ -117,19 +107,12 @@ func (f *SpecFlags) BuildSpec(in io.Reader, coalesce bool) (rouse.Spec, error) {
 
 // BuildPatch returns the patch that gives a timer the members of the flags.
 func (f *SpecFlags) BuildPatch(in io.Reader) (api.Patch, error) {
-	var o api.Spec
-	setMembers(f, &o)
-	s, err := o.Parse()
 	var faults rouse.Invalid
-	faults.Add(err)
-	faults.Add(f.parseHeaders(&s))
-	if err := f.readPayload(in, &s); err != nil {
-		if _, ok := errors.AsType[*rouse.Invalid](err); !ok {
-			return nil, err
-		}
-		faults.Add(err)
+	s, err := f.readMembers(in, &faults)
+	if err == nil {
+		err = faults.Err()
 	}
-	if err := faults.Err(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	p, err := api.PatchTo(&s)
@@ -139,6 +122,25 @@ func (f *SpecFlags) BuildPatch(in io.Reader) (api.Patch, error) {
 		}
 	}
 	return p, err
+}
+
+// readMembers returns the spec that has the members of the flags, and nothing else, and adds their faults.
+func (f *SpecFlags) readMembers(in io.Reader, faults *rouse.Invalid) (rouse.Spec, error) {
+	for i, status := range f.RetryOn { // lists are written with spaces, too
+		f.RetryOn[i] = strings.TrimSpace(status)
+	}
+	var o api.Spec
+	setMembers(f, &o)
+	s, err := o.Parse()
+	faults.Add(err)
+	faults.Add(f.parseHeaders(&s))
+	if err := f.readPayload(in, &s); err != nil {
+		if _, ok := errors.AsType[*rouse.Invalid](err); !ok {
+			return s, err
+		}
+		faults.Add(err)
+	}
+	return s, nil
 }
 
 func (f *SpecFlags) parseHeaders(s *rouse.Spec) error {
