@@ -3,8 +3,8 @@
 #
 # Expected: endDate is the date at which the job should stop, for schedulers with "every" as for those with a pattern.
 # Seen: with a pattern there is no run after it. With "every", the date is only compared with the clock of the moment at
-# which the next job is added, which is when the one before it starts, and not with the time of that next job: every
-# two seconds until the third one, there is a run in the fourth. Every 24 hours until tonight, it is tomorrow.
+# which the next job is added, which is when the one before it starts, and not with the time of that next job: a job
+# for every 2 seconds that ends after 3 runs after 4, and one for every 24 hours that ends tonight runs tomorrow.
 # Why it matters: a trial, a campaign or a lease that has ended gets one more reminder or charge, and the longer the
 # interval, the later. Compare the time with the end in the job itself, or remove the scheduler at the end.
 set -euo pipefail

@@ -3,11 +3,11 @@
 #
 # Expected: the documentation of endAt has the time at which a trigger will no longer fire. Whether that very instant is
 # in or out, it is the same for each schedule, and getFinalFireTime tells the last fire.
-# Seen: five hourly triggers from 09:00 to 12:00. With a cron schedule or a daily time interval there is a fire at 12:00;
-# with a simple schedule (even one of four fires) or a calendar interval the last is at 11:00. For these two,
+# Seen: five hourly triggers from 09:00 to 12:00. With a cron schedule or a daily time interval there is a fire at
+# 12:00; with a simple schedule (even one of four fires) or a calendar interval the last is at 11:00. For these two,
 # getFinalFireTime is 12:00 nevertheless, and for the daily time interval it is 23:59 (and 59 seconds).
-# Why it matters: periods end on full hours and at midnight, just when something is due. Who rewrites "every 24 hours" as
-# a cron expression bills one day more, and work that waits for the final fire, to close an account, is never done.
+# Why it matters: periods end on full hours and at midnight, just when something is due. Who rewrites "every 24 hours"
+# as a cron expression bills one day more, and work that waits for the final fire, to close an account, is never done.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
