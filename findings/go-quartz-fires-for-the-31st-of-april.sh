@@ -3,8 +3,8 @@
 #
 # Expected: the 31st is due in months that have one, and 29 February in leap years, whenever the trigger is asked.
 # Seen: after its fire on 31 March, the 31st is due on 31 May. Asked on 10 April, it is due on 1 May, and on 31 May. If
-# it is the 31st of March, June, September and December, 1 July and 1 October are due then. After the fire of 29 February
-# 2028, the next one is in 2032; asked ten days later, there is one on each 1 March until then.
+# it is the 31st of March, June, September and December, 1 July and 1 October are due then. After the fire of
+# 29 February 2028, the next one is in 2032; asked ten days later, there is one on each 1 March until then.
 # Why it matters: the scheduler asks at a fire, where it is right, and when the process starts. So a restart in April
 # adds a run, and a monthly bill is sent twice in May. A test that lists the times of a year from 1 January passes. L,
 # the last day of the month, is right in any case.
