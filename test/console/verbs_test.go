@@ -75,8 +75,7 @@ func TestVerbsByKeyboard(t *testing.T) {
 			t.Errorf("%s: something was done before the confirmation", id)
 		}
 		if field != "" {
-			p.tabTo(fmt.Sprintf("dialog input[name=%s]", field))
-			p.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(2)), chromedp.KeyEvent(text))
+			p.fill(field, text)
 		}
 		p.tabTo("dialog button[type=submit]")
 		p.do(chromedp.KeyEvent(kb.Enter))
@@ -97,6 +96,10 @@ func TestVerbsByKeyboard(t *testing.T) {
 	verb("reschedule", "schedule", "30 7 * * *")
 	if got := get(); got.Spec.Schedule != "30 7 * * *" {
 		t.Errorf("reschedule: %q", got.Spec.Schedule)
+	}
+	verb("edit", "deadline", "20m")
+	if got := get(); got.Spec.Deadline != 20*time.Minute || got.Spec.Schedule != "30 7 * * *" {
+		t.Errorf("edit: %v of %q", got.Spec.Deadline, got.Spec.Schedule)
 	}
 	verb("run", "", "")
 	if got := get(); len(got.Runs) == 0 && !got.Manual {
