@@ -193,7 +193,7 @@ func TestBadge(t *testing.T) {
 	w.Create("coffee", rouse.Spec{Schedule: "@every 1h", Target: "stream:x"})
 	p := b.tab(t, w.url, looks[0])
 	p.open("/timers/default/coffee")
-	p.do(click(`document.querySelector("[data-act=badge]")`))
+	p.do(click(`[...document.querySelectorAll(".side button")].find((b) => b.textContent === "Badge")`))
 	p.until(`(document.querySelector("dialog .badge img")?.naturalWidth ?? 0) > 0`)
 	address := eval[string](p, `document.querySelector("dialog .command code").textContent`)
 	answer, err := http.Get(address)

@@ -13,7 +13,7 @@ export function Badge({ of: t }: { of: Timer }) {
   if (!can("timers.read", t.namespace)) return null;
   return (
     <>
-      <button type="button" class="small quiet dim" data-act="badge" onClick={() => put(true)}>Badge</button>
+      <button type="button" class="small quiet dim" onClick={() => put(true)}>Badge</button>
       {open && <Dialog title={"Badge: " + t.name} close={() => put(false)}><Address of={t} /></Dialog>}
     </>
   );
