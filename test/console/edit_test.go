@@ -103,6 +103,10 @@ func TestEdit(t *testing.T) {
 
 	p.open("/timers/default/coffee")
 	p.openForm("edit")
+	p.fill("deadline", "20m")
+	patch(`{"deadline": "1200s"}`) // the same
+	p.submitForm()
+	p.openForm("edit")
 	p.refuseForm("Nothing is changed yet.")
 	p.openForm("edit")
 	p.fill("payload", "{")

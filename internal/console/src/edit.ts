@@ -1,9 +1,9 @@
-import { actions, subjectOf, timer, type Action, type Field, type Values } from "./actions.ts";
+import { actions, subjectOf, timer, type Action, type Field, type Subject, type Values } from "./actions.ts";
 import { call, get } from "./api.ts";
 import { command } from "./cli.ts";
 import { encode } from "./json.ts";
 import { checkLabels } from "./labels.ts";
-import { clashes, members, patchOf, valuesOf } from "./patch.ts";
+import { clashes, members, patchOf, valuesOf, type Patch } from "./patch.ts";
 import type { Timer } from "./types.ts";
 
 function check(v: Values): void {
@@ -30,6 +30,9 @@ const fieldsOf = (from: Values): Field[] => [
   { name: "notify", title: "Tell of its failures", hint: "https://example.com/pager; empty: by the rules of the namespace" },
 ].filter((f) => f.name in from).map((f) => ({ ...f, value: from[f.name]!, seldom: !always.has(f.name) }));
 
+/** checked returns what a timer would be with a patch, which has the same checks as without. */
+const checked = (s: Subject, patch: Patch, stop?: AbortSignal) => call<Timer>("PATCH", timer(s) + "?validate_only=true", patch, stop);
+
 /** editOf is the change of some members of a timer as it is shown. Only what was typed is sent: what others change in the meantime stays. */
 export function editOf(t: Timer): Action {
   const from = valuesOf(t), patch = (v: Values) => patchOf(from, v);
@@ -43,7 +46,8 @@ export function editOf(t: Timer): Action {
       check(v);
       if (!members(patch(v)).length) throw new Error("Nothing is changed yet.");
       const now = await get<Timer>(timer(s)), both = clashes(patch(v), patch(valuesOf(now)));
-      if (!both.length) return subjectOf(now); // it may have fired since, or something else of it was changed
+      // It may have fired since, something else of it was changed, or an earlier try whose answer was lost has done this.
+      if (!both.length || (await checked(s, patch(v))).unchanged) return subjectOf(now);
       throw new Error(`Another client changed ${both.join(", ")} of ${s.name} in the meantime, so nothing was written. Close this and begin again.`);
     },
     cli: (s, v) => command(["edit", s.name], [["--patch", encode(patch(v))], ["--if-revision", s.timer?.revision.toString()]], s.namespace),
@@ -51,8 +55,8 @@ export function editOf(t: Timer): Action {
       check(v);
       const changed = members(patch(v));
       if (!changed.length) return { text: "Nothing is changed yet." };
-      const checked = await call<Timer>("PATCH", timer(s) + "?validate_only=true", patch(v), stop);
-      return { text: ["Changes " + changed.join(", ") + ".", ...(checked.notes ?? [])].join(" ") };
+      const { notes = [] } = await checked(s, patch(v), stop);
+      return { text: ["Changes " + changed.join(", ") + ".", ...notes].join(" ") };
     },
   };
 }

@@ -24,7 +24,7 @@ export interface Timer extends When {
   generation: Exact; revision: Exact; state: string; pause_reason?: string; pause_cause?: string; pause_until?: string;
   created?: string; updated?: string; anchor?: string; due?: string; sent_at?: string; visible?: string; attempts?: number;
   manual?: boolean; began?: string; last_error?: string; failures?: Attempt[]; waits?: Wait[]; runs?: string[]; skips?: number;
-  ended: number; fired?: number; dead?: number; missed?: number; passed?: number; fire_id?: string; redacted?: boolean; notes?: string[];
+  ended: number; fired?: number; dead?: number; missed?: number; passed?: number; fire_id?: string; redacted?: boolean; unchanged?: boolean; notes?: string[];
 }
 export interface TimerList { timers: Timer[]; next_page_token?: string; searched?: number; of?: number }
 
