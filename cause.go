@@ -45,7 +45,8 @@ const (
 	CauseLimit        Cause = 27 // missed: it waited for its named limit
 	CauseReported     Cause = 28 // fired, dead: the work of a check reported this
 	CauseNotReported  Cause = 29 // missed: the work of a check has not reported a success in time
-	lastCause               = CauseNotReported
+	CauseNoticeLimit  Cause = 30 // skipped: as many notices and callbacks of the timer or its namespace waited as may be
+	lastCause               = CauseNoticeLimit
 )
 
 // causes are the names of the causes, and the endings that they go with.
@@ -83,6 +84,7 @@ var causes = [lastCause + 1]struct {
 	CauseLimit:             {"limit", []Ending{EndMissed}},
 	CauseReported:          {"reported", []Ending{EndFired, EndDead}},
 	CauseNotReported:       {"not_reported", []Ending{EndMissed}},
+	CauseNoticeLimit:       {"notice_limit", []Ending{EndSkipped}},
 }
 
 func (c Cause) String() string {

@@ -238,6 +238,33 @@ func (s *Step) AddNotices(was *Timer, o Outcome, now Instant, rules []NotifyRule
 	}
 }
 
+// CountNotices returns how many notices and callbacks the step writes.
+func (s *Step) CountNotices() (n int) {
+	for i := range s.Also {
+		if s.Also[i].Notice != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// SkipNotices writes records in place of the notices and callbacks of the step for which refused returns why
+// they are not sent.
+func (s *Step) SkipNotices(now Instant, refused func(callback bool) string) {
+	s.Also = slices.DeleteFunc(s.Also, func(t Timer) bool {
+		if t.Notice == 0 {
+			return false
+		}
+		why := refused(t.Notice.isCallback())
+		if why == "" {
+			return false
+		}
+		occ, o := Occurrence{Due: t.Due, Manual: true}, Outcome{Detail: t.Notice.String() + ": " + why}
+		s.Log = append(slices.Clip(s.Log), t.newRecord(occ, EndSkipped, CauseNoticeLimit, o, 0, now))
+		return true
+	})
+}
+
 func countMissed(r *Record) string {
 	switch {
 	case r.LastDue == 0 || r.Count == 1:

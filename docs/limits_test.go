@@ -157,7 +157,7 @@ var notInTheTable = map[string][]string{
 		"store/redis/get.go maxRaise", "store/redis/record.go markSize", "store/postgres/places.go tidSize", "store/sqlite/checksum.go pageSize", "store/sqlite/wal.go frameSize"},
 	"another limit by another name, or a default of a setting": {
 		"internal/dapr/job/policy.go mostRetries", "internal/queue/amqp/amqp.go deliveryLimit", "internal/reminder/allocation/allocation.go DefaultSize",
-		"internal/server/audit.go maxFollowed", "internal/server/grpc.go maxMessage", "internal/server/secrets.go maxSecretBody", "sink/webhook/secret.go maxHeader", "cause.go CauseOverlapLimit", "cause.go CauseLimit"},
+		"internal/server/audit.go maxFollowed", "internal/server/grpc.go maxMessage", "internal/server/secrets.go maxSecretBody", "sink/webhook/secret.go maxHeader", "cause.go CauseOverlapLimit", "cause.go CauseLimit", "cause.go CauseNoticeLimit"},
 }
 
 // TestEveryLimitOfTheCodeIsInTheTable finds the constants whose names are those of limits: each is a row of

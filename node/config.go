@@ -92,6 +92,7 @@ type Config struct {
 	HistoryMax            int64         `name:"history-max" default:"10000000" placeholder:"N" help:"Maximum number of records."`
 	HistoryPerTimer       int           `name:"history-per-timer" default:"200" placeholder:"N" help:"Maximum number of records of one timer; 0 is unlimited."`
 	DeadPerTimer          int           `name:"dead-per-timer" default:"1000" placeholder:"N" help:"Maximum number of dead letters of one timer, the newest; 0 is unlimited."`
+	NoticesPerTimer       int           `name:"notices-per-timer" default:"1000" placeholder:"N" help:"Maximum number of notices and callbacks of one timer that wait for their targets; 0 is unlimited."`
 	MaxOverlap            int           `name:"max-overlap" default:"1000" placeholder:"N" help:"Maximum number of concurrent occurrences of one timer with overlap allow; 0 is unlimited."`
 	MinInterval           time.Duration `name:"min-interval" default:"0s" placeholder:"DURATION" help:"Timers that are due more often are refused; 0 is 1s if other machines can reach listen, else 1ms."`
 	MaxTimeout            time.Duration `name:"max-timeout" default:"0s" placeholder:"DURATION" help:"Timers whose attempts may take longer are refused, in namespaces without the quota max_timeout; 0 is 10m with access control, else 1h."`
@@ -194,6 +195,7 @@ func (c *Config) Check() error {
 		{"host-concurrency", int64(c.HostConcurrency), 1}, {"address-concurrency", int64(c.AddressConcurrency), 1},
 		{"history-max", c.HistoryMax, 0}, {"history-per-timer", int64(c.HistoryPerTimer), 0},
 		{"dead-per-timer", int64(c.DeadPerTimer), 0}, {"max-overlap", int64(c.MaxOverlap), 0},
+		{"notices-per-timer", int64(c.NoticesPerTimer), 0},
 		{"min-interval", int64(c.MinInterval), 0}} {
 		if n.value < n.least {
 			bad.Wrong(n.name, "is %d: give at least %d", n.value, n.least)

@@ -382,7 +382,10 @@ func (m *metrics) watchEvaluations(e *timers.Timers) {
 			func() float64 { return float64(e.Crowds().Overlaps) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_dead_letters_dropped_total",
 			Help: "Dead letters dropped because their timer had too many."},
-			func() float64 { return float64(e.Crowds().Dropped) }))
+			func() float64 { return float64(e.Crowds().Dropped) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "rouse_notices_skipped_total",
+			Help: "Notices and callbacks skipped because too many of their timer or namespace waited for their targets."},
+			func() float64 { return float64(e.Crowds().Notices) }))
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "rouse_evaluations_waiting",
 		Help: "Schedules that wait for their turn."},
 		func() float64 { return float64(e.Evaluations().Waiting) }))

@@ -320,6 +320,7 @@ func (n *Node) engineOptions() engine.Options {
 		MaxRecords:      cmp.Or(cfg.HistoryMax, math.MaxInt64),
 		RecordsPerTimer: orNone(cfg.HistoryPerTimer),
 		DeadPerTimer:    orNone(cfg.DeadPerTimer),
+		NoticesPerTimer: orNone(cfg.NoticesPerTimer),
 		MaxOverlap:      orNone(cfg.MaxOverlap),
 		DeadAge:         orNone(cfg.DeadAge),
 		Limit:           cfg.laneLimiter(),

@@ -2,6 +2,7 @@ package declare
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,18 +36,18 @@ func (o *Object) Kind() string {
 	return "timer"
 }
 
+// limitMembers are those of which a limit has one, at least.
+var limitMembers = []string{"concurrency", "rate", "per_key", "order", "paused"}
+
 // Parse reads the JSON of a declaration, with all checks that need no server.
 func (o *Object) Parse(value []byte, namespace string, now rouse.Instant) error {
-	var kind struct {
-		Days        jsontext.Value `json:"days"`
-		Concurrency jsontext.Value `json:"concurrency"`
-		Rate        jsontext.Value `json:"rate"`
-	}
-	if json.Unmarshal(value, &kind) == nil {
+	var members map[string]jsontext.Value
+	if json.Unmarshal(value, &members) == nil {
+		has := func(name string) bool { return members[name] != nil }
 		switch {
-		case kind.Days != nil:
+		case has("days"):
 			return o.parseCalendar(value, namespace)
-		case kind.Concurrency != nil || kind.Rate != nil:
+		case slices.ContainsFunc(limitMembers, has) && !has("schedule"): // a timer with paused is told so
 			return o.parseLimit(value, namespace)
 		}
 	}

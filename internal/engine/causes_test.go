@@ -284,6 +284,17 @@ var producers = map[rouse.Cause]func(t *testing.T) *harness{
 		h.put("a", "@every 1s", func(p *timers.Put) { p.Spec.Overlap = rouse.OverlapAllow })
 		return h
 	},
+	rouse.CauseNoticeLimit: func(t *testing.T) *harness {
+		sink := &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+			if f.Spec.Target == "test:away" {
+				return rouse.Outcome{Verdict: rouse.Failed}
+			}
+			return done
+		}}
+		h := begin(t, mem.New(), sink, timers.Options{Engine: engine.Options{NoticesPerTimer: 2}})
+		h.put("a", "@every 1s", func(p *timers.Put) { p.Spec.OnSuccess = "test:away" })
+		return h
+	},
 	rouse.CauseLimit: func(t *testing.T) *harness {
 		limits := newLimits(rouse.Limit{Name: "one", Concurrency: 1})
 		h := begin(t, mem.New(), always(10*time.Second, done), timers.Options{Engine: engine.Options{Limits: limits}})

@@ -59,7 +59,9 @@ func (s *settler) buildChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 		r.doubt = r.doubt || s.others != nil // a delete through another node may have recorded it
 		log, err := s.unrecordedLog(r, t, log, m)
 		step := rouse.Step{Keep: true, Log: log}
-		step.AddNotices(t, r.o, now, s.NotifyRules(t.Key.Namespace))
+		if err == nil {
+			err = s.crowds.addNotices(&step, t, r.o, now, m)
+		}
 		return s.StepChange(t.Key, rouse.AnyRevision, step), err
 	}
 	if !r.fire && t.Revision != r.of { // the row has changed since it was evaluated: it will be evaluated again
@@ -95,9 +97,6 @@ func (s *settler) buildChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 	if m.Out {
 		return rouse.Change{}, errLater
 	}
-	if to := step.To; to != nil && to.Paused && to.PauseCause != t.PauseCause {
-		s.opts.Events.emitPaused(to)
-	}
 	if step.Keep && logged {
 		step.Log = nil
 	} else if step.Keep || r.unsure {
@@ -106,10 +105,16 @@ func (s *settler) buildChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 			return rouse.Change{}, err
 		}
 	}
-	if r.o.Verdict == rouse.Gone && t.Key.Fire != "" && !t.Asked && !t.Manual { // one that a client asked for ends alone
+	gone := r.o.Verdict == rouse.Gone && t.Key.Fire != "" && !t.Asked && !t.Manual // one that a client asked for ends alone
+	if err := s.crowds.addNotices(&step, t, r.o, now, m); err != nil {
+		return rouse.Change{}, err
+	}
+	if to := step.To; to != nil && to.Paused && to.PauseCause != t.PauseCause {
+		s.opts.Events.emitPaused(to)
+	}
+	if gone {
 		s.retention.noteGone(t)
 	}
-	step.AddNotices(t, r.o, now, s.NotifyRules(t.Key.Namespace))
 	return s.StepChange(t.Key, t.Revision, step), nil
 }
 

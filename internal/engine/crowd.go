@@ -25,6 +25,8 @@ type crowds struct {
 	dead  map[rouse.Key]int
 	space map[string]*allowance // of the overlapping occurrences of namespaces with a quota
 	total Crowds
+
+	notices map[rouse.Key]noticeCount // that wait, of timers and namespaces
 }
 
 // allowance is how many occurrences this node may start in a namespace before it counts them again: other
@@ -41,6 +43,7 @@ func newCrowds(v *env) *crowds { return &crowds{env: v, buried: make(chan rouse.
 type Crowds struct {
 	Overlaps uint64 // evaluations of a timer at an overlap limit, each of which skipped a due occurrence
 	Dropped  uint64 // dead letters deleted because their timer or namespace had too many
+	Notices  uint64 // notices and callbacks that were skipped because too many waited
 }
 
 // limitCounts returns these counts since the start.
@@ -171,7 +174,7 @@ func (c *crowds) hasRoom(b bound) bool {
 func (c *crowds) recountFiring(b bound) (n, looks int) {
 	n = c.countRowsInState(b.key, rouse.StateFiring)
 	if b.key.Name != "" && n >= b.most {
-		n, looks = c.countUnasked(b)
+		n, looks = c.countFiring(b, func(t *rouse.Timer) bool { return !t.Asked })
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,9 +199,9 @@ func (c *crowds) recountFiring(b bound) (n, looks int) {
 	return n, looks
 }
 
-// countUnasked counts the occurrences in progress next to a timer that no client asked for, up to the bound.
-// As count does, it returns 0 if the store does not answer.
-func (c *crowds) countUnasked(b bound) (n, looks int) {
+// countFiring counts the rows in progress next to a timer that counts is true for, and those that cannot be
+// decoded, up to the bound. It returns 0 if the store does not answer.
+func (c *crowds) countFiring(b bound, counts func(*rouse.Timer) bool) (n, looks int) {
 	ctx, cancel := context.WithTimeout(context.Background(), countWait)
 	defer cancel()
 	q := rouse.Query{Namespace: b.key.Namespace, Name: b.key.Name, States: []rouse.State{rouse.StateFiring},
@@ -211,7 +214,7 @@ func (c *crowds) countUnasked(b bound) (n, looks int) {
 		}
 		looks += len(page.Rows)
 		for i := range page.Rows {
-			if t, err := c.opts.Read(&page.Rows[i]); err != nil || !t.Asked {
+			if t, err := c.opts.Read(&page.Rows[i]); err != nil || counts(&t) {
 				n++
 			}
 		}
@@ -231,6 +234,11 @@ func (c *crowds) countWritten(items []*Write) {
 		}
 		for i := range w.Change.Also {
 			c.noteRow(&w.Change.Also[i])
+		}
+		for i := range w.Change.Log {
+			if w.Change.Log[i].Cause == rouse.CauseNoticeLimit {
+				c.noteSkippedNotice(w.Change.Key)
+			}
 		}
 		if to := w.Change.To; to != nil && to.State == rouse.StateDead {
 			c.noteRow(to)
@@ -254,6 +262,14 @@ func (c *crowds) noteRow(row *rouse.Row) {
 		c.noteDead(key)
 		c.noteDead(rouse.Key{Namespace: key.Namespace})
 	}
+}
+
+// noteSkippedNotice counts a notice or a callback that was skipped.
+func (c *crowds) noteSkippedNotice(key rouse.Key) {
+	c.mu.Lock()
+	c.total.Notices++
+	c.mu.Unlock()
+	c.opts.Events.emitLimited("notices-per-timer", rouse.Key{Namespace: key.Namespace, Name: key.Name})
 }
 
 // countRowsInState counts the rows in a state next to a timer. It returns 0 if the store does not answer: the

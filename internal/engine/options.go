@@ -49,6 +49,12 @@ type Options struct {
 	// DeadPerTimer is how many dead letters of one timer are kept, the newest ones; ten percent more may
 	// exist for a while. Default 1,000; negative means no bound.
 	DeadPerTimer int
+	// NoticesPerTimer is how many notices and callbacks of a recurring timer may wait for their targets, of
+	// which a tenth is for notices; further ones are skipped. Default 1,000; negative means no bound.
+	NoticesPerTimer int
+	// NoticesPerNamespace is the same of a namespace, which counts other occurrences next to its timers, too.
+	// Default 1,000,000.
+	NoticesPerNamespace int
 	// MaxOverlap is how many occurrences of one timer may be in progress under overlap "allow"; further ones
 	// are skipped. Default 1,000; negative means no bound.
 	MaxOverlap int
@@ -162,6 +168,8 @@ func (o Options) withDefaults() Options {
 	span(&o.Look, time.Minute)
 	or(&o.RecordsPerTimer, 200)
 	or(&o.DeadPerTimer, 1000)
+	or(&o.NoticesPerTimer, 1000)
+	or(&o.NoticesPerNamespace, maxNamespaceNotices)
 	or(&o.MaxOverlap, 1000)
 	span(&o.Hold, 10*time.Second)
 	or(&o.ClaimBatch, pageRows)

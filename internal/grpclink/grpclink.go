@@ -93,6 +93,18 @@ func (o Options) Parse(target string) (a Address, err error) {
 	return a, nil
 }
 
+// URL returns the address as browsers take it; "" if it is a target of gRPC's own.
+func (a Address) URL() string {
+	at := strings.TrimPrefix(a.Target, NamesHost)
+	if scheme, _, found := strings.Cut(at, ":"); strings.Contains(at, "/") || found && isScheme(scheme) && at == a.Target {
+		return ""
+	}
+	if a.Plain {
+		return "http://" + at
+	}
+	return "https://" + at
+}
+
 // parseFault returns why a URL cannot be read, without the URL.
 func parseFault(err error) string {
 	if of, is := errors.AsType[*url.Error](err); is {

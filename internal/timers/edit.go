@@ -438,7 +438,7 @@ func (ts *Timers) editRow(ctx context.Context, v access.Verb, key rouse.Key, ifR
 			}
 			w.Plain, w.Renews = in.Fit(&was, step.To), in.Out
 		}
-		step.AddNotices(&was, rouse.Outcome{}, ts.Engine.Latest(), ts.Engine.NotifyRules(key.Namespace))
+		ts.Engine.AddNotices(&step, &was)
 		w.Change = ts.Engine.StepChange(key, read, step)
 		if o != nil {
 			if err := o.addMark(ts, &w.Change, was.Bucket); err != nil {

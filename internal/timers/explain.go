@@ -371,7 +371,7 @@ func (x *Explanation) explainRecord(r *rouse.Record) {
 	}
 	what := "The occurrence of " + x.formatTime(r.Due)
 	switch {
-	case r.Cause == rouse.CauseNotice:
+	case r.Cause == rouse.CauseNotice || r.Cause == rouse.CauseNoticeLimit:
 		what = "The notice of " + x.formatTime(r.Due)
 	case r.Manual:
 		what = "The run asked for at " + x.formatTime(r.Due)

@@ -28,6 +28,7 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseLimit:             "it waited for its named limit",
 	rouse.CauseNotReported:       "its work has not reported a success in time",
 	rouse.CauseOverlapLimit:      "as many occurrences were in progress as may be",
+	rouse.CauseNoticeLimit:       "as many notices and callbacks waited for their targets as may be",
 	rouse.CauseUnknown:           "of a cause that is not recorded",
 }
 
@@ -52,6 +53,7 @@ var causeCures = map[rouse.Cause]string{
 	rouse.CauseDeferred:          "see rouse targets",
 	rouse.CauseLimit:             "raise the limit, or resume it: see rouse limit",
 	rouse.CauseNotReported:       cureReport,
+	rouse.CauseNoticeLimit:       "repair the target of its notices or callbacks: see rouse targets; or raise notices-per-timer",
 	rouse.CauseCreatedLate:       "create it before it is due, or give it the misfire policy latest",
 }
 

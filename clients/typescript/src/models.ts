@@ -14,7 +14,7 @@ export type Cause =
   "unknown" | "delivered" | "rejected" | "attempts_exhausted" | "give_up" | "gone" | "deadline" | "paused" | "skipped_by_request" |
   "deleted" | "replaced" | "overlapped" | "server_down" | "store_unavailable" | "clock_moved" | "no_subscriber" | "circuit_open" |
   "broker_unavailable" | "rate_limited" | "backlog" | "deferred" | "created_late" | "invalid" | "overlap_limit" | "no_secret" | "poison" |
-  "limit" | "reported" | "not_reported" | "notice";
+  "limit" | "reported" | "not_reported" | "notice" | "notice_limit";
 
 /** Firing and dead are of rows next to a timer: an occurrence on its way, and a dead letter. */
 export type State =

@@ -68,7 +68,7 @@ Cause = Literal[
     "unknown", "delivered", "rejected", "attempts_exhausted", "give_up", "gone", "deadline", "paused", "skipped_by_request",
     "deleted", "replaced", "overlapped", "server_down", "store_unavailable", "clock_moved", "no_subscriber", "circuit_open",
     "broker_unavailable", "rate_limited", "backlog", "deferred", "created_late", "invalid", "overlap_limit", "no_secret", "poison", "limit",
-    "reported", "not_reported", "notice",
+    "reported", "not_reported", "notice", "notice_limit",
 ]
 State = Literal[
     "scheduled", "retrying", "accepted", "paused", "ended", "firing", "dead",

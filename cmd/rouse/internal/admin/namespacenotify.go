@@ -13,6 +13,7 @@ import (
 	"github.com/rousehq/rouse/api"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/cmd/rouse/internal/cli"
+	"github.com/rousehq/rouse/cmd/rouse/internal/flags"
 )
 
 // namespaceNotifyCmd changes the rules for notices of a namespace, or lists them.
@@ -20,12 +21,10 @@ type namespaceNotifyCmd struct {
 	Name   string            `arg:"" help:"Name of the namespace."`
 	Target string            `arg:"" optional:"" help:"Target that is told when its timers fail; left out, the rules are listed."`
 	Label  map[string]string `short:"l" help:"The rule is of timers with this label; can be repeated, then with all of them." placeholder:"KEY=VALUE" mapsep:"none"`
-	Events []string          `help:"Events that it is told of: overdue, recovered, dead, missed, late, paused; default all." placeholder:"EVENT"`
-	Late   time.Duration     `help:"Occurrences that begin later than this are an event, too." placeholder:"DURATION"`
-	After  uint32            `help:"Number of dead letters in a row from which on it is told of them; default 1." placeholder:"N"`
-	Every  time.Duration     `help:"At most one notice of a timer in so long a time, with the number of events." placeholder:"DURATION"`
-	Format string            `help:"Format of notices: slack, discord or teams; default all members as JSON." placeholder:"FORMAT"`
-	Remove bool              `help:"Remove the rule of these labels."`
+
+	flags.NotifyFlags `embed:""`
+
+	Remove bool `help:"Remove the rule of these labels."`
 }
 
 func (namespaceNotifyCmd) Help() string {
@@ -78,8 +77,7 @@ func (c *namespaceNotifyCmd) Run(a *cli.App) error {
 func (c *namespaceNotifyCmd) changedRules(rules []rouse.NotifyRule) ([]rouse.NotifyRule, error) {
 	rules = slices.Clone(rules)
 	at := slices.IndexFunc(rules, func(r rouse.NotifyRule) bool { return maps.Equal(r.Labels, c.Label) })
-	rule := rouse.NotifyRule{Labels: c.Label, Notify: rouse.Notify{Target: c.Target, Events: c.Events, Late: c.Late,
-		After: c.After, Every: c.Every, Format: c.Format}}
+	rule := rouse.NotifyRule{Labels: c.Label, Notify: c.NotifyOf(c.Target)}
 	switch {
 	case c.Remove && c.Target != "":
 		return nil, rouse.Refuse("target", c.Target, "is given in addition to --remove", "give one of them")

@@ -17,6 +17,7 @@ import (
 	rousev1 "github.com/rousehq/rouse/api/rouse/v1"
 	"github.com/rousehq/rouse/client"
 	"github.com/rousehq/rouse/internal/backoff"
+	"github.com/rousehq/rouse/internal/grpclink"
 )
 
 // DefaultServer is the default address of a server.
@@ -105,6 +106,16 @@ func (a *App) DialOptions() (client.Options, error) {
 		token, err = a.Flags.ReadToken(a, os.Getenv)
 	}
 	return client.Options{Token: token, CA: a.Flags.CA, Cert: a.Flags.ClientCert, Key: a.Flags.ClientKey}, err
+}
+
+// ServerURL returns the address of the server, the first of several, as browsers take it; "" if it has none.
+func (a *App) ServerURL() string {
+	o := grpclink.Options{Files: grpclink.Files(a.Flags.CA, a.Flags.ClientCert, a.Flags.ClientKey)}
+	at, err := o.Parse(grpclink.Split(cmp.Or(a.Flags.Server, DefaultServer))[0])
+	if err != nil {
+		return ""
+	}
+	return at.URL()
 }
 
 // ServerTime returns the time of the last used server's clock; without one, of this machine's.

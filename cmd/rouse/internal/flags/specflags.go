@@ -43,15 +43,13 @@ type SpecFlags struct {
 	ExpectGrace  time.Duration `help:"How much later a success may be; without --expect-every each occurrence is expected to succeed." placeholder:"DURATION" member:"expect.grace" show:"grace"`
 	ExpectNotify string        `help:"Target that is told when the timer is overdue, and when it has recovered; default that of --notify." placeholder:"URL" member:"expect.notify" show:"notify"`
 
-	Notify       string        `help:"Target that is told when the timer fails: of dead letters, missed occurrences and the like." placeholder:"URL" member:"notify.target" show:"notices"`
-	NotifyEvents []string      `help:"Events that it is told of: overdue, recovered, dead, missed, late, paused; default all." placeholder:"EVENT" member:"notify.events" show:"notices of"`
-	NotifyLate   time.Duration `help:"Occurrences that begin later than this are an event, too." placeholder:"DURATION" member:"notify.late" show:"notices of later than"`
-	NotifyAfter  uint32        `help:"Number of dead letters in a row from which on it is told of them; default 1." placeholder:"N" member:"notify.after" show:"notices after,%s dead letters in a row"`
-	NotifyEvery  time.Duration `help:"At most one notice in so long a time, with the number of events." placeholder:"DURATION" member:"notify.every" show:"notices every"`
-	NotifyFormat string        `help:"Format of notices: slack, discord or teams; default all members as JSON." placeholder:"FORMAT" member:"notify.format" show:"-"`
-	OnSuccess    string        `help:"Target that gets the answer to each occurrence that fires." placeholder:"URL" show:"on success"`
-	OnFailure    string        `help:"Target that gets the last answer to each occurrence that becomes a dead letter." placeholder:"URL" show:"on failure"`
-	KeepAnswer   uint32        `help:"How many bytes of the last answer to an occurrence its record has, at most 16384; default none." placeholder:"BYTES" show:"keep answer,%s bytes"`
+	Notify string `help:"Target that is told when the timer fails: of dead letters, missed occurrences and the like." placeholder:"URL" member:"notify.target" show:"notices"`
+
+	NotifyFlags `embed:"" prefix:"notify-"`
+
+	OnSuccess  string `help:"Target that gets the answer to each occurrence that fires." placeholder:"URL" show:"on success"`
+	OnFailure  string `help:"Target that gets the last answer to each occurrence that becomes a dead letter." placeholder:"URL" show:"on failure"`
+	KeepAnswer uint32 `help:"How many bytes of the last answer to an occurrence its record has, at most 16384; default none." placeholder:"BYTES" show:"keep answer,%s bytes"`
 
 	RetryAttempts uint32        `help:"Maximum number of attempts of an occurrence; default 8." placeholder:"N" member:"retry.attempts" show:"retry"`
 	RetryInterval time.Duration `help:"Wait before the first retry; default 1s." placeholder:"DURATION" member:"retry.interval" show:"-"`

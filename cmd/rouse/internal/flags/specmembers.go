@@ -26,6 +26,7 @@ func specMembers(of reflect.Type) (list []specMember) {
 	for f := range of.Fields() {
 		if f.Anonymous {
 			for _, m := range specMembers(f.Type) {
+				m.flag = f.Tag.Get("prefix") + m.flag
 				m.index = append([]int{f.Index[0]}, m.index...)
 				list = append(list, m)
 			}

@@ -25,7 +25,7 @@ type ApplyCmd struct {
 
 func (ApplyCmd) Help() string {
 	return `A timer has the members that the API's create call takes, and a name; a calendar has a name and days; a limit has a name, and
-concurrency or rate. A YAML file has documents or lists of them. Everything is checked before anything is changed, and an unknown member is refused with its file and line.
+concurrency, rate, per_key, order or paused. A YAML file has documents or lists of them. Everything is checked before anything is changed, and an unknown member is refused with its file and line.
 
 What differs is replaced if it is still as it was read: what another client changes at the same time is reported and
 left alone. "Drifted" is what another client has changed since the last apply; it is changed back. Pauses and

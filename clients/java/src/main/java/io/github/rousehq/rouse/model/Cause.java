@@ -64,6 +64,8 @@ public enum Cause {
     NOT_REPORTED("not_reported"),
     /** notice. */
     NOTICE("notice"),
+    /** notice_limit. */
+    NOTICE_LIMIT("notice_limit"),
     /** A word of a later server, which this version does not know. */
     UNRECOGNIZED("unrecognized");
 
