@@ -11,17 +11,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startedAfter is how long after the start of a server its parts have begun.
-const startedAfter = 20 * time.Second
+const (
+	// startedAfter is how long after the start of a server its parts have begun.
+	startedAfter = 20 * time.Second
+	// trimEvery is how often pages are given back, after a time in which the process was idle: it used less
+	// than a hundredth of a core.
+	trimEvery = time.Minute
+	idlePart  = 100
+)
 
 // TrimMemory gives back the memory that only the start of a server needs, once it has started: garbage, and
 // the pages of the program's file. Most code and tables of the file are used while packages initialize, or
 // never; the kernel maps those around each page that is used. What is used again is mapped again, from the
-// kernel's cache, 64 KiB or more at a time.
-func TrimMemory() { time.AfterFunc(startedAfter, trimNow) }
+// kernel's cache, 64 KiB or more at a time. While the server is idle, it gives back pages again and again.
+func TrimMemory() {
+	go func() {
+		time.Sleep(startedAfter)
+		debug.FreeOSMemory()
+		trimImage()
+		for used := usedTime(); ; {
+			time.Sleep(trimEvery)
+			before := used
+			if used = usedTime(); used-before < trimEvery/idlePart {
+				trimImage()
+			}
+		}
+	}()
+}
 
-func trimNow() {
-	debug.FreeOSMemory()
+// usedTime returns the CPU time that the process has used.
+func usedTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func trimImage() {
 	for _, m := range imageMappings() {
 		// nothing is lost: the pages are those of the file
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
