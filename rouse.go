@@ -364,6 +364,10 @@ type Watcher interface {
 	// Watch calls f after such writes, soon, and at most a few times a second, until ctx ends. It is a hint:
 	// a call may be lost, and may come without a reason. After an error, call Watch again.
 	Watch(ctx context.Context, f func()) error
+
+	// Watching reports whether such writes are reported now, as far as is known. While they are not, rows are
+	// claimed more often.
+	Watching() bool
 }
 
 // Presence is a store that notices when a node's process ends: each node keeps a connection to it for that

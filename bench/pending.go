@@ -180,11 +180,11 @@ func measureIdle(ctx context.Context, o Options) (*Result, error) {
 			return nil, err
 		}
 		r.Queries = float64(now-asked) / took / float64(o.Nodes)
-		r.addGoal(r.Queries <= 2, "at most 2 queries a second of each node")
+		r.addGoal(r.Queries <= 1, "at most 1 query a second of each node")
 		return r, nil
 	}
 	r.addGoal(r.IdleCPU <= .5, "at most 0.5 %% of a core")
-	r.addGoal(r.RSS <= 40<<20, "at most 40 MiB resident")
+	r.addGoal(r.RSS <= 32<<20, "at most 32 MiB resident")
 	return r, nil
 }
 

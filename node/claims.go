@@ -54,24 +54,15 @@ func (c *claims) setPublished(list []parts.Published) {
 	c.known, c.all, c.of = true, all, of
 }
 
-// followClaims keeps the claims up to date until ctx ends. A failed read leaves them as they are.
+// followClaims keeps the claims up to date until ctx ends. A failed read leaves them as they are. While the
+// node is alone they stay as they are, too.
 func (c *claims) followClaims(ctx context.Context, nodes func(context.Context) ([]claim.Node, error),
-	log *slog.Logger) {
+	alone func() bool, log *slog.Logger) {
 	tick := time.NewTicker(claimsEvery)
 	defer tick.Stop()
-	for {
-		asking, cancel := context.WithTimeout(ctx, claimsEvery)
-		list, err := nodes(asking)
-		cancel()
-		if err == nil && len(list) > 0 {
-			all := make([]parts.Published, len(list))
-			for i, n := range list {
-				all[i] = parts.PublishedBy(n.Data) // one of another version counts as claiming everything
-			}
-			was := c.All()
-			if c.setPublished(all); was && !c.All() {
-				log.Info("not every namespace is claimed by a live node: timers in the others wait")
-			}
+	for read := false; ; {
+		if still := alone(); !still || !read {
+			read = c.readClaims(ctx, nodes, log) && still
 		}
 		select {
 		case <-ctx.Done():
@@ -79,4 +70,24 @@ func (c *claims) followClaims(ctx context.Context, nodes func(context.Context) (
 		case <-tick.C:
 		}
 	}
+}
+
+// readClaims reads which namespaces the live nodes claim, and reports whether it could.
+func (c *claims) readClaims(ctx context.Context, nodes func(context.Context) ([]claim.Node, error),
+	log *slog.Logger) bool {
+	ctx, cancel := context.WithTimeout(ctx, claimsEvery)
+	defer cancel()
+	list, err := nodes(ctx)
+	if err != nil || len(list) == 0 {
+		return false
+	}
+	all := make([]parts.Published, len(list))
+	for i, n := range list {
+		all[i] = parts.PublishedBy(n.Data) // one of another version counts as claiming everything
+	}
+	was := c.All()
+	if c.setPublished(all); was && !c.All() {
+		log.Info("not every namespace is claimed by a live node: timers in the others wait")
+	}
+	return true
 }

@@ -103,6 +103,7 @@ type cluster struct {
 	shared   bool
 	grain    int // of the holds that this node writes
 	leader   func() bool
+	alone    func() bool // no other node uses the store now; nil: none ever does
 	nodes    func(context.Context) ([]claim.Node, error)
 	claims   claims
 	election claim.Elector // nil: the nodes elect the leader by a lease of the store
@@ -159,14 +160,18 @@ func (n *Node) joinCluster(ctx context.Context) (*cluster, error) {
 		n.metrics.loads = newLoads(cl.buckets)
 		share := claim.NewShare(store, claim.ShareOptions{MemberOptions: member, Buckets: cl.buckets,
 			Load: n.metrics.loads.fireRates})
-		cl.strategy, cl.leader, cl.nodes = share, share.Leader, share.Nodes
+		cl.strategy, cl.leader, cl.alone, cl.nodes = share, share.Leader, share.Alone, share.Nodes
 		return cl, nil
 	}
 	m := claim.NewMember(store, member)
-	cl.leader, cl.nodes = m.Leader, m.Nodes
+	cl.leader, cl.alone, cl.nodes = m.Leader, m.Alone, m.Nodes
 	cl.strategy = claim.Join(n.holdStrategy(store, cl.buckets), m)
 	return cl, nil
 }
+
+// isAlone reports whether no other node uses a shared store now, nor can begin to without this one being
+// told.
+func (n *Node) isAlone() bool { return n.cluster != nil && n.cluster.alone != nil && n.cluster.alone() }
 
 // soleCluster is the place of a node that has its store to itself. Its store has one bucket.
 func (n *Node) soleCluster() *cluster {

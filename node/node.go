@@ -185,6 +185,7 @@ func (n *Node) openStore(ctx context.Context) error {
 		return err
 	}
 	n.shared = access.NewShared(n.store, cfg.Log)
+	n.shared.Alone = n.isAlone
 	if err := n.openAccess(); err != nil {
 		return err
 	}
@@ -279,8 +280,7 @@ func (n *Node) openTimers(ctx context.Context) error {
 	}
 	if nodes := n.cluster.nodes; nodes != nil {
 		n.addPart(parts.Part{Name: "claims", Work: func(ctx context.Context) error {
-			n.cluster.claims.followClaims(ctx, nodes,
-				cfg.Log)
+			n.cluster.claims.followClaims(ctx, nodes, n.isAlone, cfg.Log)
 			return nil
 		}})
 	}
@@ -338,6 +338,7 @@ func (n *Node) engineOptions() engine.Options {
 		Namespaces:      cfg.Claims,
 		Claims:          &n.cluster.claims,
 		Leader:          n.cluster.leader,
+		Alone:           n.cluster.alone,
 		Route:           target.Route,
 		Events:          n.metrics.engineEvents(cfg.Log),
 	}

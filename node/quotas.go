@@ -23,7 +23,7 @@ func (n *Node) openQuotas() {
 		CheckNotify: func(ctx context.Context, namespace string, rules []rouse.NotifyRule) error {
 			return n.timers.Guarded().CheckNotifyRules(ctx, namespace, rules)
 		},
-		Log: n.cfg.Log, Targets: n.limits.Targets, Divided: n.limits.Divided,
+		Alone: n.isAlone, Log: n.cfg.Log, Targets: n.limits.Targets, Divided: n.limits.Divided,
 		Uses: func() map[rouse.Key]rouse.LimitUse { return n.timers.LimitUses("", "") }})
 	n.addPart(parts.Part{Name: "quotas", Work: func(ctx context.Context) error {
 		n.quotas.Run(ctx, !n.cluster.shared)

@@ -27,6 +27,10 @@ const (
 	// reloadEvery is how often it reads everything, in case the note of a change was lost with the node that
 	// made it.
 	reloadEvery = time.Minute
+	// aloneReload is reloadEvery while no other node uses the store.
+	aloneReload = 10 * time.Minute
+	// aloneEvery is RefreshEvery while no other node uses the store: a tool may still write to it.
+	aloneEvery = 20 * time.Second
 	// patience limits a call to the store.
 	patience = 10 * time.Second
 )
@@ -34,11 +38,16 @@ const (
 // Shared keeps the notes that the nodes of a store share, such as keys, roles and sealed secrets, by kinds,
 // in memory as well. A change is seen by the node that makes it at once, by the others within RefreshEvery.
 type Shared struct {
+	// Alone reports whether no other node uses the store now, nor can begin to without this one being told.
+	// Nil means no. It is set before Run.
+	Alone func() bool
+
 	notes note.Notes
 	log   *slog.Logger
 	kinds []*Kind
 
-	away bool // the last refresh failed; of Run
+	away bool      // the last refresh failed; of Run
+	read time.Time // when it ended; of Run
 }
 
 // NewShared returns the shared notes of a store. Its kinds are added before Load.
@@ -86,7 +95,13 @@ func (s *Shared) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		kinds := s.kinds
-		if n%int(RefreshEvery/quickEvery) != 0 {
+		switch age := time.Since(s.read); {
+		case s.isAlone():
+			if age < aloneEvery {
+				continue
+			}
+		case age > RefreshEvery: // another node has come
+		case n%int(RefreshEvery/quickEvery) != 0:
 			if kinds = s.quickKinds(); len(kinds) == 0 {
 				continue
 			}
@@ -99,8 +114,13 @@ func (s *Shared) Run(ctx context.Context) {
 			s.log.Warn("keys, roles and secrets cannot be read; those that were read last stay in force", "err", err)
 		}
 		s.away = err != nil
+		if len(kinds) == len(s.kinds) {
+			s.read = time.Now()
+		}
 	}
 }
+
+func (s *Shared) isAlone() bool { return s.Alone != nil && s.Alone() }
 
 // quickKinds returns the kinds with Quick that have notes.
 func (s *Shared) quickKinds() (list []*Kind) {
@@ -142,7 +162,11 @@ func (k *Kind) versionName() string { return "version/" + k.name }
 func (k *Kind) refreshNotes(ctx context.Context, version uint64, all bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !all && version == k.seen && time.Since(k.loaded) < reloadEvery {
+	reload := reloadEvery
+	if k.shared.isAlone() {
+		reload = aloneReload
+	}
+	if !all && version == k.seen && time.Since(k.loaded) < reload {
 		return nil
 	}
 	prefix := k.name + "/"

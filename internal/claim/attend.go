@@ -57,9 +57,10 @@ func (m *Member) attendStore(ctx context.Context) {
 // setAttendance sets the connection and triggers a renewal, which announces it to the other nodes.
 func (m *Member) setAttendance(a rouse.Attendance) {
 	m.mu.Lock()
-	m.present = a
+	m.present, m.lone = a, 0 // what was announced before was not heard
 	m.mu.Unlock()
 	m.renewSoon.Store(true)
+	m.lookSoon.Store(true)
 	notify.Send(m.wake)
 }
 
@@ -113,6 +114,9 @@ func (m *Member) probeLoop(ctx context.Context, a rouse.Attendance) {
 // triggerRefresh triggers a look at the leases and a new claim, because another node came, left, or released
 // something.
 func (m *Member) triggerRefresh() {
+	m.mu.Lock()
+	m.lone = 0
+	m.mu.Unlock()
 	m.lookSoon.Store(true)
 	notify.Send(m.wake)
 	notify.Send(m.changed)
@@ -150,6 +154,9 @@ func (m *Member) updateOthers(v *view) {
 			s.node, s.live = n, true
 		}
 	}
+	if m.lone++; slices.ContainsFunc(v.live, func(l rouse.Lease) bool { return l.Owner != m.owner }) {
+		m.lone = 0
+	}
 	m.comparePace(v)
 }
 
@@ -167,12 +174,13 @@ func (m *Member) probeOthers(ctx context.Context, a rouse.Attendance) {
 		}
 	}
 	m.mu.Unlock()
+	if len(owners) == 0 {
+		return
+	}
 	asking, cancel := context.WithTimeout(ctx, m.o.callTimeout())
 	began := time.Now()
 	absent, err := a.Absent(asking, owners)
-	if len(owners) > 0 {
-		m.pace.addCall(began)
-	}
+	m.pace.addCall(began)
 	cancel()
 	if err != nil {
 		return

@@ -143,3 +143,38 @@ func TestNodesThatComeAndGoInOrderAreNoticedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestANodeKnowsThatItIsAlone: only while it is connected to the store, by which it hears of others at once,
+// and not before it has looked again after one has left.
+func TestANodeKnowsThatItIsAlone(t *testing.T) {
+	inFleet(t, func(t *testing.T, f *fleet) {
+		unattended := f.join("x")
+		if time.Sleep(time.Minute); unattended.Alone() {
+			t.Error("a node that hears of no others knows that it is alone")
+		}
+		unattended.stop()
+		f.attends = true
+		a := f.join("a")
+		eventually(t, 10*time.Second, "a is alone", a.Alone)
+		b := f.join("b")
+		eventually(t, 100*time.Millisecond, "a knows of b", func() bool { return !a.Alone() })
+		time.Sleep(time.Minute)
+		if a.Alone() || b.Alone() {
+			t.Errorf("of two nodes, are alone: %v, %v", a.Alone(), b.Alone())
+		}
+		f.die(b)
+		eventually(t, 10*time.Second, "a is alone again", a.Alone)
+		a.wire.detach()
+		if a.Alone() {
+			t.Error("a node whose connection has closed knows that it is alone")
+		}
+		eventually(t, 20*time.Second, "it is connected again", a.Alone)
+		c := f.join("c")
+		eventually(t, 100*time.Millisecond, "a knows of c", func() bool { return !a.Alone() })
+		c.stop()
+		if a.Alone() {
+			t.Error("a does not look again after c has left")
+		}
+		eventually(t, 20*time.Second, "a is alone after c has left", a.Alone)
+	})
+}

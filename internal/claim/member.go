@@ -91,7 +91,7 @@ func (o *MemberOptions) trustDuration() time.Duration { return o.TTL - o.TTL/10 
 // bookkeeping that only one node needs to do, so a cluster without a leader is harmless. Member is for nodes
 // whose strategy does not need to know the other nodes; a Share contains its own.
 //
-// It costs the store two queries every Renew.
+// It costs the store two queries every Renew, and only one, with two more in three TTL, while it is alone.
 type Member struct {
 	locks  rouse.Locks
 	o      MemberOptions
@@ -117,6 +117,7 @@ type Member struct {
 	present   rouse.Attendance    // nil: there is none
 	told      rouse.Attendance    // the connection that the last renewal announced
 	others    map[string]*suspect // by owner
+	lone      int                 // looks in a row that found no lease of others, since the last announcement
 	going     bool                // it is shutting down
 	renewed   time.Time           // request time of the last successful renewal; zero: none
 	leading   time.Time           // the same for the leader's lease; zero if another node has it
@@ -148,7 +149,9 @@ func (m *Member) Run(ctx context.Context) {
 				wait = m.o.retryInterval()
 			}
 			renew = boottime.Now().Add(wait)
-			m.lookSoon.Store(true)
+			if !m.Alone() {
+				m.lookSoon.Store(true)
+			}
 		}
 		if (m.lookSoon.Swap(false) || !boottime.Now().Before(look)) && ctx.Err() == nil {
 			look = m.refreshNodes(ctx)
@@ -179,7 +182,7 @@ func (m *Member) refreshNodes(ctx context.Context) time.Time {
 		return boottime.Now().Add(m.o.Renew)
 	}
 	m.updateOthers(&v)
-	return m.sightings.nextLook(v.heard.Add(m.o.Renew), v.heard.Add(m.o.retryInterval()))
+	return m.sightings.nextLook(v.heard.Add(m.lookInterval(m.o.Renew)), v.heard.Add(m.o.retryInterval()))
 }
 
 // viewLeases reads all leases. Those that have ended by this node's clock alone are ended in the store first.
@@ -219,6 +222,29 @@ func (m *Member) releaseLeases(ctx context.Context, more []string) {
 	}
 	_ = m.locks.Unlock(ctx, m.owner, append(more, leaderName, nodePrefix+m.o.Node))
 	m.announceChange(ctx)
+}
+
+// aloneLooks is how many looks in a row find a node alone. After the first one, it still claims what a node
+// that has just left may have given back.
+const aloneLooks = 2
+
+// Alone reports whether no other process uses the store: the last looks found no lease of another one, and
+// this node is connected to the store's announcements, by which each one that starts makes itself known. So
+// what others may write needs to be looked for only rarely. It is a hint: an announcement that is lost is
+// made up for by the next look, see lookInterval.
+func (m *Member) Alone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, _ := m.currentAttendance()
+	return m.lone >= aloneLooks && a != nil && !m.renewed.IsZero() && boottime.Since(m.renewed) < m.o.trustDuration()
+}
+
+// lookInterval returns the time between two looks at the leases, where it is usual among several nodes.
+func (m *Member) lookInterval(usual time.Duration) time.Duration {
+	if m.Alone() {
+		return m.o.TTL * 3 / 2
+	}
+	return usual
 }
 
 // hasValidLease reports whether the node's lease is valid: it had it at the last renewal, and it has not

@@ -40,7 +40,8 @@ type ShareOptions struct {
 // may have owned only after the engine saw a grant without that bucket and reported that it left it.
 //
 // An idle node sends the store 3 renewals and 3 reads of the leases per TTL, which is 0.6 queries a second
-// for a TTL of 10 s. While buckets move, it reads the leases 20 times per TTL.
+// for a TTL of 10 s, and two reads in three TTL while it is alone. While buckets move, it reads the leases 20
+// times per TTL.
 type Share struct {
 	locks  rouse.Locks
 	o      ShareOptions
@@ -183,6 +184,9 @@ func (s *Share) Owner() string { return s.member.Owner() }
 
 // Leader reports whether this node leads: see Member.Leader.
 func (s *Share) Leader() bool { return s.member.Leader() }
+
+// Alone is Member.Alone.
+func (s *Share) Alone() bool { return s.member.Alone() }
 
 // Nodes returns the live nodes and their buckets.
 func (s *Share) Nodes(ctx context.Context) ([]Node, error) { return s.member.Nodes(ctx) }

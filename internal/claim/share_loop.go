@@ -128,7 +128,7 @@ func (s *Share) refreshBuckets(ctx context.Context) time.Time {
 		return boottime.Now().Add(s.o.retryInterval())
 	}
 	s.member.updateOthers(&v)
-	next := v.heard.Add(s.o.TTL / 3)
+	next := v.heard.Add(s.member.lookInterval(s.o.TTL / 3))
 	take, waits := s.planBuckets(&v)
 	if len(take) > 0 && !s.takeBuckets(ctx, take) {
 		waits = true
@@ -137,7 +137,7 @@ func (s *Share) refreshBuckets(ctx context.Context) time.Time {
 		next = soon
 	}
 	next = s.member.sightings.nextLook(next, v.heard.Add(s.o.retryInterval()))
-	if v.ends != rouse.Never {
+	if v.ends != rouse.Never && !s.member.Alone() { // its own leases are renewed
 		if end := v.heard.Add(v.ends.Sub(v.now) + time.Millisecond); end.Before(next) {
 			next = end
 		}

@@ -33,7 +33,6 @@ import (
 // Engine is safe for concurrent use. Its methods that write need Run to be running.
 type Engine struct {
 	*env
-	hints       rouse.Watcher // the store, if it reports writes of others; nil otherwise
 	buckets     *ownership
 	holds       *holds
 	memory      *memory
@@ -54,7 +53,6 @@ type Engine struct {
 func New(store rouse.Store, strategy rouse.Strategy, sink rouse.Sink, o Options) *Engine {
 	v := newEnv(store, strategy, o.withDefaults())
 	e := &Engine{env: v, buckets: newOwnership(!o.Shared), began: make(chan struct{})}
-	e.hints, _ = store.(rouse.Watcher)
 	outcomes := &outcomes{signal: make(chan struct{}, 1)}
 	evaluations := &evaluations{signal: make(chan struct{}, 1)}
 	crowds, rescans := newCrowds(v), &rescans{}
@@ -121,7 +119,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		committers.Go(func() { e.sender.rechecks.batch.Run(commit) })
 		settlers.Go(func() { e.renewals.renewLoop(settle) })
 	}
-	if e.others != nil && e.hints != nil {
+	if e.hints != nil {
 		front.Go(func() { e.reader.hintLoop(ctx, e.hints) })
 	}
 	front.Go(func() { e.clockLoop(ctx) })

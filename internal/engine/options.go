@@ -106,6 +106,9 @@ type Options struct {
 	Namespaces []string
 	// Claims are the namespaces that live nodes claim. Nil means all.
 	Claims Claims
+	// Alone reports whether no other node uses the store now, nor can begin to without this one being told:
+	// then this node claims less often than each Poll. Nil means no.
+	Alone func() bool
 	// Leader reports whether this node does the work that only one node does, such as deleting old records.
 	// Nil means yes.
 	Leader func() bool

@@ -46,7 +46,9 @@ func (r *reader) readLoop(ctx context.Context) {
 				t.Stop()
 			case <-changed:
 				t.Stop()
-				r.rescans.requestRescan() // another node may have given back rows that it held
+				if !r.isQuiet() { // another node may have given back rows that it held
+					r.rescans.requestRescan()
+				}
 			case <-t.C:
 			}
 		} else if ctx.Err() != nil {
@@ -121,12 +123,12 @@ func (r *reader) readOnce(ctx context.Context) (time.Duration, error) {
 				r.opts.Events.emitFailed("inherit", err) // those holds expire
 			}
 		}
-		if r.rescans.untilDue(time.Now()) == 0 {
+		if r.rescans.untilDue(time.Now(), r.quietWait()) == 0 {
 			if err := r.rescanWindow(ctx, granted.Buckets); err != nil {
 				return 0, err
 			}
 		}
-		wait = min(wait, max(r.rescans.untilDue(time.Now()), time.Millisecond))
+		wait = min(wait, max(r.rescans.untilDue(time.Now(), r.quietWait()), time.Millisecond))
 		left, err := r.releaseAway(ctx)
 		if err != nil { // their places stay taken until the store answers
 			r.opts.Events.emitFailed("get", err)
@@ -283,6 +285,9 @@ func (r *reader) claimHeld(ctx context.Context, grant rouse.Grant) (time.Duratio
 	notify.Send(r.memory.wake)
 	if batch.More {
 		return 0, nil
+	}
+	if r.isQuiet() { // what comes due until the next claim was claimed now
+		return max(r.opts.Poll, min(quietPoll, win.Ahead*9/10)), nil
 	}
 	return r.opts.Poll, nil
 }

@@ -39,14 +39,14 @@ func (s *rescans) requestFullRescan() {
 	s.since, s.again = 0, true
 }
 
-// untilDue returns the time until the next rescan.
-func (s *rescans) untilDue(now time.Time) time.Duration {
+// untilDue returns the time until the next rescan, which waits at least that long unless it was requested.
+func (s *rescans) untilDue(now time.Time, wait time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hinted {
 		return 0
 	}
-	return max(0, s.next.Sub(now))
+	return max(0, s.next.Sub(now), wait)
 }
 
 // beginRescan starts a rescan, which reads the rows written since a token. The following one is due at next.

@@ -54,7 +54,9 @@ type Options struct {
 	CheckNotify func(ctx context.Context, namespace string, rules []rouse.NotifyRule) error
 	Secrets     func(namespace string) int // that a namespace has; may be nil
 	Limits      func(namespace string) int // that a namespace has; may be nil
-	Log         *slog.Logger
+	// Alone reports whether no other node uses the store now; may be nil
+	Alone func() bool
+	Log   *slog.Logger
 
 	Targets func() []rouse.Limit                // the limits of targets; may be nil
 	Uses    func() map[rouse.Key]rouse.LimitUse // of them, on this node; required with Targets

@@ -222,7 +222,7 @@ func TestANodeThatEndsHasWritten(t *testing.T) {
 		}
 		time.Sleep(publishEvery + access.RefreshEvery + time.Second)
 		again := newNode(t, list[0].store.Store, "node-1") // the run before published what it wrote
-		if err := again.publishDemand(t.Context(), again.newPublished(rouse.At(time.Now()), 1), false); err != nil {
+		if err := again.publishDemand(t.Context(), rouse.At(time.Now()), again.newPublished(1), false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(access.RefreshEvery + publishEvery)
@@ -338,7 +338,7 @@ func TestADeadNodeHoldsNothing(t *testing.T) {
 			t.Fatal("refused")
 		}
 		_, _ = dead.Writes("acme", 500)
-		if err := dead.publishDemand(t.Context(), dead.newPublished(rouse.At(time.Now()), 1), false); err != nil {
+		if err := dead.publishDemand(t.Context(), rouse.At(time.Now()), dead.newPublished(1), false); err != nil {
 			t.Fatal(err)
 		}
 		noted := func() bool {

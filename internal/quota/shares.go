@@ -141,10 +141,12 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 		// While there are no namespaces, each second round is enough for the nodes to know how many they are
 		// when the first one is created.
 		if alone || round%2 == 0 || b.hasNamespaces() || len(b.opts.Targets()) > 0 {
-			if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
-				mine := b.newPublished(now, time.Since(last).Seconds())
-				last = time.Now()
-				if b.publishDemand(ctx, mine, alone) == nil {
+			mine := b.newPublished(time.Since(last).Seconds())
+			last = time.Now()
+			if b.isPublished(&mine) {
+				b.divideRates(b.shares.published())
+			} else if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
+				if b.publishDemand(ctx, now, mine, alone) == nil {
 					peers := b.shares.livePublished(now)
 					b.divideRates(peers)
 					b.divideTargets(now, peers, alone)
@@ -168,7 +170,8 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 
 // publishDemand publishes the demand of this node. A node without demand counts as well: it may get the next
 // request.
-func (b *Book) publishDemand(ctx context.Context, mine published, alone bool) error {
+func (b *Book) publishDemand(ctx context.Context, now rouse.Instant, mine published, alone bool) error {
+	mine.At = now
 	if alone {
 		b.shares.setOwnPublished(b.opts.Node(), mine)
 		return nil
@@ -183,9 +186,23 @@ func (b *Book) hasNamespaces() bool {
 	return len(b.spaces) > 0
 }
 
-// newPublished returns the note of this node.
-func (b *Book) newPublished(now rouse.Instant, seconds float64) published {
-	p := published{At: now, Run: b.sizes.run, Demand: b.demandPerSecond(seconds), Written: written{},
+// isPublished reports whether a round would publish what is published, and there is no other node to find:
+// the node is alone, and its demand has not changed.
+func (b *Book) isPublished(mine *published) bool {
+	if b.opts.Alone == nil || !b.opts.Alone() || len(b.opts.Targets()) > 0 {
+		return false
+	}
+	b.shares.mu.Lock()
+	defer b.shares.mu.Unlock()
+	was, known := b.shares.peers[b.opts.Node()]
+	return known && len(b.shares.peers) == 1 && len(b.shares.dead) == 0 && was.Run == mine.Run &&
+		maps.Equal(was.Demand, mine.Demand) && maps.Equal(was.Written, mine.Written) &&
+		maps.Equal(was.Groups, mine.Groups) && maps.Equal(was.Targets, mine.Targets)
+}
+
+// newPublished returns the note of this node, without its time.
+func (b *Book) newPublished(seconds float64) published {
+	p := published{Run: b.sizes.run, Demand: b.demandPerSecond(seconds), Written: written{},
 		Groups: map[string]int{}, Targets: b.targetDemands()}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -227,6 +244,13 @@ func (s *shares) setOwnPublished(node string, p published) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.peers[node] = p
+}
+
+// published returns the notes of the nodes that lived in the last round.
+func (s *shares) published() map[string]published {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.peers)
 }
 
 // livePublished returns the notes of the live nodes. Those of the others count no longer, except for the

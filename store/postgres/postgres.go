@@ -97,6 +97,7 @@ type Store struct {
 	life    storekit.Guard // of calls and Close
 	closing chan struct{}  // closed when Close begins
 	watches sync.WaitGroup // running calls of Watch
+	hearing atomic.Int32   // those of them that receive notifications
 }
 
 var (

@@ -64,6 +64,9 @@ func (s *Store) Watch(ctx context.Context, f func()) error {
 	return nil
 }
 
+// Watching reports whether a Watch receives notifications.
+func (s *Store) Watching() bool { return s.hearing.Load() > 0 }
+
 // listenUntilBroken listens on one connection until it breaks. heard reports whether it received a
 // notification.
 func (s *Store) listenUntilBroken(ctx context.Context, f func()) (heard bool, err error) {
@@ -76,6 +79,8 @@ func (s *Store) listenUntilBroken(ctx context.Context, f func()) (heard bool, er
 	if err := proveNotifications(ctx, on, channel, s.o.Schema, hints); err != nil {
 		return false, err
 	}
+	s.hearing.Add(1)
+	defer s.hearing.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	broken := make(chan error, 1)

@@ -64,6 +64,9 @@ func (c *keyCreateCmd) createOffline(a *cli.App) (err error) {
 	if err != nil {
 		return err
 	}
+	if p, ok := s.(rouse.Presence); ok { // nodes that run see the key at once; otherwise a little later
+		_ = p.Announce(ctx)
+	}
 	shown := api.AccessKey{ID: made.ID, Name: made.Name, Created: api.TimeOf(rouse.At(made.Created)),
 		Expires: api.TimeOf(c.Expires.ToInstant())}
 	for _, g := range made.Grants {
