@@ -64,7 +64,6 @@ func (c *DaprSchedulerCmd) Run(a *cli.App) error {
 	}
 	var tellErr error
 	daemon.BoundHeap(uint64(in.WindowBytes))
-	daemon.TrimMemory()
 	err = node.Serve(a.Ctx, in.NodeConfig(), log, func(n *node.Node) {
 		p.setNode(n)
 		systemd.ReportServing(n)

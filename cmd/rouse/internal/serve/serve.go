@@ -61,7 +61,6 @@ func (c *ServeCmd) Run(a *cli.App) error {
 		return err
 	}
 	daemon.BoundHeap(uint64(in.WindowBytes))
-	daemon.TrimMemory()
 	var tellErr error
 	err = node.Serve(a.Ctx, cfg, log, func(n *node.Node) {
 		systemd.ReportServing(n)
