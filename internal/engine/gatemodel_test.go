@@ -128,8 +128,8 @@ func (m *gateModel) join(t *testing.T, store rouse.Shared, name string, limits e
 }
 
 // TestLimitsOfACluster: over any number of nodes, that come and go in order, rates are used up and not
-// exceeded, as concurrencies are not, whatever the others have to do. One
-// number of nodes runs a day, all with ROUSE_LONG=1.
+// exceeded, as concurrencies are not, whatever the others have to do. One number of nodes
+// runs each day, all of them with ROUSE_LONG=1.
 func TestLimitsOfACluster(t *testing.T) {
 	for i, nodes := range []int{1, 3, 5} {
 		if !poll.Today(i, 3) {
