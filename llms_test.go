@@ -19,10 +19,7 @@ func TestPagesAreListed(t *testing.T) {
 	}
 	want := "# rouse\n\n> " + readmeAbout(t) + "\n"
 	for _, c := range chapters {
-		want += "\n## " + c.Title + "\n\n"
-		for _, p := range c.Pages {
-			want += "- [" + p.Title + "](docs/" + p.Name + ".md): " + strings.TrimRight(p.About, ".:") + "\n"
-		}
+		want += "\n" + c.ListPages("docs/")
 	}
 	want += "\n## Forms\n\n- [OpenAPI](api/openapi.yaml): the HTTP API\n- [Protocol buffers](api/rouse/v1/rouse.proto): the gRPC API\n"
 	if os.Getenv("ROUSE_UPDATE") != "" {

@@ -76,6 +76,9 @@ func amendSpec(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 	}
 	to := *t
 	to.Spec, to.LimitKey, to.Updated = spec, w.LimitKey, max(now, t.Updated)
+	if !spec.HasWhenOf(&t.Spec) { // the same instant in other words, which may count from here
+		to.Anchor = w.Anchor
+	}
 	if spec.Target != t.Spec.Target { // its receivers are others
 		to.Lost = 0
 	}
@@ -100,14 +103,14 @@ func amendSpec(t *Timer, spec Spec, w *Rewriting) (r Rewritten, err error) {
 	return r, nil
 }
 
-// sameTimes reports whether a spec is due when a timer is. A schedule of one instant may be written
+// sameTimes reports whether a spec is due when a timer is. One instant may be written in several ways, also
 // relative to the write.
 func sameTimes(t *Timer, spec *Spec, old, new Schedule) bool {
 	if t.Spec.IsCheck() != spec.IsCheck() { // what is due of a check is never sent
 		return false
 	}
-	if same := spec.HasWhenOf(&t.Spec); !same || spec.Recurring() {
-		return same && spec.Recurring()
+	if spec.Recurring() || t.Spec.Recurring() {
+		return spec.HasWhenOf(&t.Spec)
 	}
 	if old == nil || new == nil {
 		return false

@@ -96,6 +96,7 @@ type commands struct {
 	MCP        mcpCmd          `cmd:"" name:"mcp" group:"tools" help:"Serve a model over the Model Context Protocol, on stdin and stdout."`
 	Bench      tool.BenchCmd   `cmd:"" group:"tools" help:"Measure how fast this machine runs rouse."`
 	Check      tool.CheckCmd   `cmd:"" group:"tools" help:"Check a recorded history for lost, early, late and duplicate fires."`
+	Profile    tool.ProfileCmd `cmd:"" group:"tools" help:"List, set, choose or delete profiles: names of servers, with what goes with them."`
 	Docs       tool.DocsCmd    `cmd:"" group:"tools" help:"Serve this documentation, with a search, or print a page of it."`
 	Version    tool.VersionCmd `cmd:"" group:"tools" help:"Print the version."`
 	Completion completionCmd   `cmd:"" group:"tools" help:"Print a completion script for a shell."`

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -181,6 +182,10 @@ func possibleValues(v *kong.Value) []string {
 	if v.Enum != "" {
 		return v.EnumSlice()
 	}
+	if v.Flag != nil && v.Name == "profile" {
+		all, _ := cli.ReadProfiles() // without them there is nothing to propose
+		return slices.Sorted(maps.Keys(all.Named))
+	}
 	m := listed.FindStringSubmatch(v.Help)
 	if m == nil {
 		return nil
@@ -202,13 +207,14 @@ const (
 // queryTimerNames queries the server of the given flags for timers. If the server does not answer, there are
 // none.
 func queryTimerNames(a *cli.App, flags map[string]string, prefix string) (names []string) {
-	if s := flags["server"]; s != "" {
-		a.Flags.Server = s
+	a.Given = map[string]bool{}
+	for name, to := range map[string]*string{"profile": &a.Flags.Profile, "server": &a.Flags.Server, "namespace": &a.Flags.Namespace} {
+		if flags[name] != "" {
+			*to, a.Given[name] = flags[name], true
+		}
 	}
+	_ = a.ApplyProfile()
 	namespace := a.Flags.Namespace
-	if n := flags["namespace"]; n != "" {
-		namespace = n
-	}
 	_ = a.WithClient(func(c *client.Client) error {
 		ctx, cancel := context.WithTimeout(a.Ctx, namesTimeout)
 		defer cancel()

@@ -45,7 +45,11 @@ func runProgram(args []string) int {
 	c, err := parseCommand(a, args)
 	if err == nil {
 		a.AskClock()
-		err = c.Run(a)
+		if w, ok := c.(interface{ Watched() bool }); ok && w.Watched() {
+			err = a.Repeat(c.Run)
+		} else {
+			err = c.Run(a)
+		}
 	}
 	// A call that a signal interrupted returns any error: the signal is the cause.
 	if cause := context.Cause(ctx); err != nil && errors.As(cause, new(*cli.Interrupted)) {

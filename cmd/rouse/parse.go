@@ -56,7 +56,7 @@ func parseCommand(a *cli.App, args []string) (runner, error) {
 			a.Given[p.Flag.Name] = true
 		}
 	}
-	return c, nil
+	return c, a.ApplyProfile()
 }
 
 // resolveCommand sets defaults, values of the environment and those of the arguments, checks them, and

@@ -35,6 +35,15 @@ type Chapter struct {
 	Pages []*Page
 }
 
+// ListPages returns the chapter's pages as a list in Markdown, with links to their files in a directory.
+func (c *Chapter) ListPages(dir string) string {
+	list := "## " + c.Title + "\n\n"
+	for _, p := range c.Pages {
+		list += "- [" + p.Title + "](" + dir + p.Name + ".md): " + strings.TrimRight(p.About, ".:") + "\n"
+	}
+	return list
+}
+
 // Read reads the pages, which are the files *.md, in the order of the table of contents. A page that is not
 // in the table is an error, as is one that is in it and does not exist.
 func Read(files fs.FS) ([]Chapter, error) {
@@ -77,9 +86,15 @@ func New(files fs.FS) (*Book, error) {
 	}
 	b := &Book{map[string][]byte{"book.css": style, "book.js": script}}
 	var all []*Page
+	listed, whole := "# rouse\n", ""
 	for _, c := range list {
 		all = append(all, c.Pages...)
+		listed += "\n" + c.ListPages("")
+		for _, p := range c.Pages {
+			whole += string(p.source) + "\n"
+		}
 	}
+	b.files["llms.txt"], b.files["llms-full.txt"] = []byte(listed), []byte(whole)
 	var found [][4]string
 	for i, p := range all {
 		b.files[p.Name+".md"] = p.source

@@ -29,6 +29,23 @@ func written(t *testing.T) fs.FS {
 	return os.DirFS(dir)
 }
 
+// TestTextsOfTheBook: programs that read text find each page in a list, and all of them in one file.
+func TestTextsOfTheBook(t *testing.T) {
+	files := written(t)
+	list, err := fs.ReadFile(files, "llms.txt")
+	whole, failed := fs.ReadFile(files, "llms-full.txt")
+	pages, _ := fs.Glob(docs.Files, "*.md")
+	if err != nil || failed != nil || len(pages) < 40 {
+		t.Fatalf("%d pages, %v, %v", len(pages), err, failed)
+	}
+	for _, page := range pages {
+		source, err := fs.ReadFile(docs.Files, page)
+		if err != nil || !bytes.Contains(whole, source) || bytes.Count(list, []byte("]("+page+"): ")) != 1 {
+			t.Errorf("%s is not in the texts, or twice in the list (%v)", page, err)
+		}
+	}
+}
+
 // TestLinksOfTheBook: each link and each picture leads to what the book has, without a server.
 func TestLinksOfTheBook(t *testing.T) {
 	files := written(t)

@@ -52,7 +52,8 @@ func (s *settler) buildChange(r *reported, t *rouse.Timer, orphan, logged bool, 
 	m *schedulecache.Meter) (rouse.Change, error) {
 	if orphan { // its timer was deleted or replaced: only the record of the fire remains to be written
 		var log []rouse.Record
-		if r.fire && !logged {
+		// what was not sent, and came due only after another node had ended its timer, was no occurrence
+		if r.fire && !logged && (r.en.passed || r.en.awaited || s.others == nil) {
 			log = []rouse.Record{t.Ending(r.en.occ, r.o, r.en.sent, now, r.en.cut, "deleted or replaced during the attempt")}
 		}
 		r.doubt = r.doubt || s.others != nil // a delete through another node may have recorded it

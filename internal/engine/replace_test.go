@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rousehq/rouse"
+	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/store/mem"
 )
@@ -47,6 +48,24 @@ func TestWhatIsReplacedWhileItIsTriedIsRecorded(t *testing.T) {
 	}
 }
 
+// TestWhatIsReplacedBeforeItIsDueIsNotRecorded: the owner learns of the replacement by another node while it
+// checks the old version, which has come due in the meantime, and which it never sends.
+func TestWhatIsReplacedBeforeItIsDueIsNotRecorded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		shared, sink := mem.New(), &recorder{}
+		owner := join(t, slowCheckStore{shared, 4 * time.Second}, newManual(0, 1), sink, timers.Options{Engine: engine.Options{Poll: time.Second}})
+		other := join(t, shared, newManual(), &recorder{}, timers.Options{})
+		owner.put("a", "@after 30s")
+		time.Sleep(30*time.Second - 10*time.Millisecond)
+		other.put("a", "@after 8s", func(p *timers.Put) { p.Mode = timers.CreateOrReplace })
+		time.Sleep(time.Minute)
+		owner.wantEndings("a", "fired")
+		if n := len(sink.got()); n != 1 {
+			t.Errorf("%d attempts", n)
+		}
+	})
+}
+
 // TestWhatADebouncedCallReplacesIsRecorded: an occurrence between retries ends when a call replaces it.
 func TestWhatADebouncedCallReplacesIsRecorded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -71,8 +90,8 @@ func TestWhatADebouncedCallReplacesIsRecorded(t *testing.T) {
 	})
 }
 
-// TestAOneShotTimerIsPutAgain: the same instant is the same timer, and a delay that counts from the write is
-// another one.
+// TestAOneShotTimerIsPutAgain: the same instant is the same timer, in whatever words, and a delay that counts
+// from the write is another one.
 func TestAOneShotTimerIsPutAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, timers.Options{})
@@ -88,6 +107,7 @@ func TestAOneShotTimerIsPutAgain(t *testing.T) {
 		at := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 		first := put("at", at, "a")
 		delay := put("after", "@after 1m", "a")
+		worded := put("words", "@after 1m", "a")
 		time.Sleep(30 * time.Second)
 		if again := put("at", at, "a"); !again.Unchanged || again.Timer.Revision != first.Timer.Revision {
 			t.Errorf("the same again: %+v", again)
@@ -98,15 +118,20 @@ func TestAOneShotTimerIsPutAgain(t *testing.T) {
 		if again := put("after", "@after 1m", "a"); again.Unchanged || again.Timer.Generation == delay.Timer.Generation || again.Timer.Due != delay.Timer.Due.Add(30*time.Second) {
 			t.Errorf("a delay again: %+v", again)
 		}
+		inWords := put("words", worded.Timer.Due.String(), "a")
+		if inWords.Unchanged || inWords.Timer.Generation != worded.Timer.Generation || inWords.Timer.Due != worded.Timer.Due {
+			t.Errorf("the same instant in other words: %+v", inWords)
+		}
 		time.Sleep(time.Minute + time.Second)
-		if got := h.sink.got(); len(got) != 2 {
+		h.wantEndings("words", "fired")
+		if got := h.sink.got(); len(got) != 3 {
 			t.Errorf("%d fires, want one of each", len(got))
 		}
 		if over := put("at", at, "c"); over.Timer.State() != rouse.StateEnded || len(over.Notes) != 1 {
 			t.Errorf("another payload after its end: %+v", over)
 		}
 		time.Sleep(time.Second)
-		if got := h.sink.got(); len(got) != 2 {
+		if got := h.sink.got(); len(got) != 3 {
 			t.Errorf("what had ended fired again: %d fires", len(got))
 		}
 	})

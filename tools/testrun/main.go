@@ -3,7 +3,9 @@
 // that fails again fails the run, and so does a failure that a rerun of one test cannot clear: a package that
 // does not build, a process that ended before its tests did (a panic, a timeout, an exit), a data race, a
 // TestMain that fails, and more failures than -reruns. A package whose process the race detector ended by a
-// fault of its own ("ThreadSanitizer: CHECK failed") runs once more as a whole.
+// fault of its own runs once more as a whole: "ThreadSanitizer: CHECK failed", or a line that begins with
+// "SIGSEGV", as the runtime prints for a fault outside Go code (one inside is a panic), of which the tests
+// have none but the detector's.
 //
 //	testrun [-go GO] [-reruns N] -- 'FLAGS PACKAGES' …
 //

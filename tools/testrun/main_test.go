@@ -36,6 +36,17 @@ func TestWhatARunForgives(t *testing.T) {
 			"failed once: example/p",
 			"once more, alone: example/p\n",
 		},
+		"fault": {
+			`func TestA(t *testing.T) { if first() { println("SIGSEGV: segmentation violation\nPC=0x1 m=6"); os.Exit(2) } }
+			func TestB(t *testing.T) {}`,
+			"failed once: example/p",
+			"once more, alone: example/p\n",
+		},
+		"nil": {
+			`func TestNil(t *testing.T) { if first() { var p *int; *p = 1 } }`,
+			"failed: example/p ended before its tests did\nfailed: example/p TestNil",
+			"nil pointer dereference",
+		},
 		"many": {
 			`func TestA(t *testing.T) { t.Error("no") }
 			func TestB(t *testing.T) { t.Error("no") }
@@ -80,7 +91,7 @@ func TestWhatARunForgives(t *testing.T) {
 			if strings.TrimSpace(ends) != c.ends || !strings.Contains(before, c.has) || strings.Contains(before, "silent") {
 				t.Errorf("it ends with %q, and before that prints:\n%s", ends, before)
 			}
-			if good != (name == "once" || name == "detector") {
+			if good != (name == "once" || name == "detector" || name == "fault") {
 				t.Errorf("the run is good: %v", good)
 			}
 		})

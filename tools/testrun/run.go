@@ -126,7 +126,8 @@ func (p *parser) applyEvent(e *event) {
 // addOutput keeps the output of a test until it is known whether that is of interest.
 func (s *suite) addOutput(e *event) {
 	s.race = s.race || strings.HasPrefix(e.Output, "WARNING: DATA RACE")
-	s.fault = s.fault || strings.HasPrefix(e.Output, "ThreadSanitizer: CHECK failed")
+	s.fault = s.fault || strings.HasPrefix(e.Output, "ThreadSanitizer: CHECK failed") ||
+		strings.HasPrefix(e.Output, "SIGSEGV: segmentation violation")
 	s.ended = s.ended || e.Test == "" && (e.Output == "FAIL\n" || e.Output == "PASS\n")
 	if strings.HasPrefix(e.Output, "=== ") {
 		return

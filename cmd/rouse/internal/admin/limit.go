@@ -43,7 +43,9 @@ type limitName struct {
 }
 
 // limitListCmd lists limits.
-type limitListCmd struct{}
+type limitListCmd struct {
+	cli.WatchFlag `embed:""`
+}
 
 func (limitListCmd) Help() string {
 	return `Examples:
@@ -184,7 +186,10 @@ func printLimit(a *cli.App, did string, l *rouse.Limit) {
 }
 
 // limitShowCmd shows a limit.
-type limitShowCmd struct{ limitName }
+type limitShowCmd struct {
+	limitName
+	cli.WatchFlag `embed:""`
+}
 
 func (limitShowCmd) Help() string {
 	return `It prints how many occurrences wait for the limit and how many are in progress, on all nodes together; of a limit per key also the

@@ -12,7 +12,9 @@ import (
 )
 
 // NodesCmd lists nodes.
-type NodesCmd struct{}
+type NodesCmd struct {
+	cli.WatchFlag `embed:""`
+}
 
 func (NodesCmd) Help() string {
 	return `Asks one node, which knows of the others from the store. A star marks the one that answered; the leader does what is done once

@@ -13,10 +13,11 @@ import (
 
 // TargetsCmd lists targets.
 type TargetsCmd struct {
-	Target string `arg:"" optional:"" help:"Name of one target, such as https://example.com."`
-	Of     string `help:"Only targets of this namespace." placeholder:"NAMESPACE"`
-	Limit  uint32 `help:"Maximum number of targets." default:"100"`
-	Nodes  bool   `help:"Show what each node does, too."`
+	cli.WatchFlag `embed:""`
+	Target        string `arg:"" optional:"" help:"Name of one target, such as https://example.com."`
+	Of            string `help:"Only targets of this namespace." placeholder:"NAMESPACE"`
+	Limit         uint32 `help:"Maximum number of targets." default:"100"`
+	Nodes         bool   `help:"Show what each node does, too."`
 }
 
 func (TargetsCmd) Help() string {
@@ -88,7 +89,8 @@ func lagText(l *rouse.Lags, part float64) string {
 
 // StatsCmd shows counts of recent fires.
 type StatsCmd struct {
-	Window time.Duration `help:"How far back, up to 24h." default:"10m"`
+	cli.WatchFlag `embed:""`
+	Window        time.Duration `help:"How far back, up to 24h." default:"10m"`
 }
 
 func (StatsCmd) Help() string {
@@ -132,7 +134,8 @@ func (c *StatsCmd) Run(a *cli.App) error {
 
 // BucketsCmd lists buckets.
 type BucketsCmd struct {
-	Timer string `arg:"" optional:"" help:"Name of a timer: its bucket only."`
+	cli.WatchFlag `embed:""`
+	Timer         string `arg:"" optional:"" help:"Name of a timer: its bucket only."`
 }
 
 func (BucketsCmd) Help() string {

@@ -32,6 +32,8 @@ type App struct {
 	Raw     bool           // print bodies unchanged, even on a terminal
 	Dialled string         // address of the server that was called
 	asked   *client.Client // the client used last; nil: none
+
+	profileErr error // why the default profile could not be used; matters only if a server is called
 }
 
 func NewApp(ctx context.Context, in, out, errOut *os.File) *App {

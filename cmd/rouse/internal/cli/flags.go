@@ -5,6 +5,7 @@ import "time"
 // globalFlags are the flags of every command. There is none for the key itself: other users of the machine
 // see command lines.
 type globalFlags struct {
+	Profile        string        `help:"Profile that the flags have their values from, unless they are given: see rouse profile." placeholder:"NAME" env:"ROUSE_PROFILE"`
 	Server         string        `help:"Address of the server, or of several of its nodes, separated by commas; default 127.0.0.1:7411." placeholder:"HOST:PORT" env:"ROUSE_SERVER"`
 	CA             string        `name:"ca" help:"Authorities of the server's certificate, in PEM; default the system's." placeholder:"FILE" env:"ROUSE_CA"`
 	ClientCert     string        `help:"Certificate of this client, in PEM." placeholder:"FILE" env:"ROUSE_CLIENT_CERT"`

@@ -95,7 +95,10 @@ func awaitStart(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCon
 // DialOptions returns the credentials by which the client and the server trust each other.
 func (a *App) DialOptions() (client.Options, error) {
 	var token string
-	var err error
+	err := a.profileErr
+	if err != nil {
+		return client.Options{}, err
+	}
 	if a.Key != nil {
 		token, err = validKey(*a.Key)
 	} else {

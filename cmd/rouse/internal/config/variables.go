@@ -18,7 +18,7 @@ var notOurs = regexp.MustCompile(`^ROUSE_(([A-Z0-9_]+_)?SERVICE_(HOST|PORT.*)|PO
 // that begin with ROUSE_ are allowed.
 func CheckVariables(environ []string) error {
 	known := []string{"ROUSE_SERVER", "ROUSE_NAMESPACE", "ROUSE_CONFIG", "ROUSE_CA", "ROUSE_CLIENT_CERT",
-		"ROUSE_CLIENT_KEY", "ROUSE_KEY", "ROUSE_KEY_FILE"}
+		"ROUSE_CLIENT_KEY", "ROUSE_KEY", "ROUSE_KEY_FILE", "ROUSE_PROFILE"}
 	for _, s := range new(Config).ConfigSettings() {
 		known = append(known, EnvName(s.Name))
 	}

@@ -3,10 +3,12 @@ package pool
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -16,12 +18,14 @@ import (
 
 // WorkCmd is a worker of a pool that runs a command for each request.
 type WorkCmd struct {
-	Command []string `arg:"" passthrough:"" help:"Command and its arguments."`
+	Command            []string `arg:"" optional:"" passthrough:"" help:"Command and its arguments."`
+	CommandFromPayload bool     `help:"Run what the request contains, in place of a command: a JSON list of words, or a line for sh."`
 }
 
 func (WorkCmd) Help() string {
 	return `A pool starts it with the variables that say what its requests are. For each of them it runs the command, with the request on stdin
 and the worker's own environment; what that prints is the answer. A command that fails has the request tried again.
+With --command-from-payload, who may call the pool or create timers for it runs any command as the user of the worker.
 With access control, it uses the token that the pool gives it, unless it has a key. That needs the role worker in the namespace
 of the requests, or in "*" if the pool shares the workers of a key among namespaces.
 
@@ -29,11 +33,15 @@ Examples:
 
     rouse work tr a-z A-Z
     rouse work ./handle-one-request --verbose
+    rouse work --command-from-payload
     rouse work --key-file worker.key --ca ca.crt tr a-z A-Z`
 }
 
 // Run works until a signal.
 func (c *WorkCmd) Run(a *cli.App) error {
+	if c.CommandFromPayload == (len(c.Command) > 0) {
+		return &cli.Usage{Text: "give a command, or --command-from-payload", Help: "rouse work --help"}
+	}
 	w, err := client.ThisWorker()
 	if err != nil {
 		return &cli.Usage{Text: err.Error()}
@@ -45,12 +53,40 @@ func (c *WorkCmd) Run(a *cli.App) error {
 	lost := func(err error) { a.PrintNote("%v", err) }
 	return w.Work(a.Ctx, client.WorkOptions{Lost: lost, Client: o},
 		func(ctx context.Context, f client.Fire) (*client.Answer, error) {
-			out, err := runCommand(ctx, c.Command, f.Payload, a.ErrOut)
+			command, in := c.Command, f.Payload
+			if c.CommandFromPayload {
+				var err error
+				if command, err = commandOf(f.Payload); err != nil {
+					return nil, err
+				}
+				in = nil
+			}
+			out, err := runCommand(ctx, command, in, a.ErrOut)
 			if err != nil {
 				return nil, err
 			}
 			return &client.Answer{Payload: out}, nil
 		})
+}
+
+// commandOf returns the command that a payload is: a JSON list of words, a JSON string, or text. Text is a
+// line for sh. What is none fails for good, as another attempt would.
+func commandOf(payload []byte) ([]string, error) {
+	var words []string
+	var line *string
+	switch {
+	case json.Unmarshal(payload, &words) == nil && len(words) > 0 && words[0] != "":
+		return words, nil
+	case !json.Valid(payload):
+		line = new(string(payload))
+	default:
+		_ = json.Unmarshal(payload, &line) // else it is none
+	}
+	if line == nil || strings.TrimSpace(*line) == "" {
+		return nil, client.Permanent(rouse.Refuse("payload", rouse.Shorten(string(payload), 100), "is no command",
+			`give a list of words, such as ["df", "-h"], or a line for sh`))
+	}
+	return []string{"sh", "-c", *line}, nil
 }
 
 // runCommand runs a command with its input, and returns its output until a second after it ended. It is

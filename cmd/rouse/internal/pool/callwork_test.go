@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,23 @@ func TestCommandsOfWorkers(t *testing.T) {
 			t.Errorf("after %v it ends with %v", time.Since(began), err)
 		}
 	})
+}
+
+// TestCommandsOfPayloads has what a payload runs.
+func TestCommandsOfPayloads(t *testing.T) {
+	for payload, want := range map[string][]string{
+		`["df", "-h /"]`: {"df", "-h /"},
+		`"df | wc -l"`:   {"sh", "-c", "df | wc -l"},
+		"df\nuptime":     {"sh", "-c", "df\nuptime"},
+		"[ -e /x ]":      {"sh", "-c", "[ -e /x ]"},
+		"uptime":         {"sh", "-c", "uptime"},
+		"":               nil, " \n": nil, `""`: nil, "[]": nil, `[""]`: nil, "[1]": nil, `{"a": 1}`: nil, "12": nil, "null": nil,
+	} {
+		got, err := commandOf([]byte(payload))
+		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("%q: %q, %v", payload, got, err)
+		}
+	}
 }
 
 // firstWrite is called by the first write to it.

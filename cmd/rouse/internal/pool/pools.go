@@ -14,8 +14,9 @@ import (
 
 // PoolsCmd lists the pools of the nodes.
 type PoolsCmd struct {
-	Pool  string `arg:"" optional:"" help:"Name of one pool, whose groups are shown; default all pools."`
-	Limit uint32 `help:"Maximum number of groups." default:"100"`
+	cli.WatchFlag `embed:""`
+	Pool          string `arg:"" optional:"" help:"Name of one pool, whose groups are shown; default all pools."`
+	Limit         uint32 `help:"Maximum number of groups." default:"100"`
 }
 
 func (PoolsCmd) Help() string {

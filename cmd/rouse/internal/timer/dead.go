@@ -43,6 +43,7 @@ func deadQuery(a *cli.App, name string) rouse.Query {
 
 // deadListCmd lists dead letters.
 type deadListCmd struct {
+	cli.WatchFlag     `embed:""`
 	flags.FilterFlags `embed:""`
 	flags.SoughtFlags `embed:""`
 	flags.OrderFlags  `embed:""`

@@ -18,6 +18,8 @@ import (
 
 // GetCmd shows a timer.
 type GetCmd struct {
+	cli.WatchFlag `embed:""`
+
 	Name string `arg:"" help:"Name of the timer."`
 }
 

@@ -32,7 +32,9 @@ Examples:
 }
 
 // jobsListCmd lists jobs.
-type jobsListCmd struct{}
+type jobsListCmd struct {
+	cli.WatchFlag `embed:""`
+}
 
 func (jobsListCmd) Help() string {
 	return `The namespace - is all of them.

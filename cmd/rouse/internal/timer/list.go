@@ -16,6 +16,7 @@ type ListCmd struct {
 	flags.StateFlag   `embed:""`
 	flags.SoughtFlags `embed:""`
 	flags.OrderFlags  `embed:""`
+	cli.WatchFlag     `embed:""`
 
 	AllNamespaces bool `short:"A" help:"Those of all namespaces."`
 	Limit         int  `help:"Maximum number; 0 is unlimited." default:"0" placeholder:"N"`

@@ -29,7 +29,7 @@ type BenchCmd struct {
 	Batch    int           `help:"Timers in a message, for lag; default a 500th of the rate, 1 to 100." placeholder:"N"`
 	Against  string        `help:"Another rouse binary: run the scenario with it and with this one in turn, and print medians of both." placeholder:"FILE"`
 	Runs     int           `help:"Number of runs of each binary, with --against, and of each load, for model." default:"3" placeholder:"N"`
-	Profile  string        `help:"Directory, which exists, for CPU and allocation profiles of the servers while they are measured (go tool pprof reads them)." placeholder:"DIR"`
+	Pprof    string        `help:"Directory, which exists, for CPU and allocation profiles of the servers while they are measured (go tool pprof reads them)." placeholder:"DIR"`
 	History  string        `help:"Write what happened to a file that check judges." placeholder:"FILE"`
 }
 
@@ -50,7 +50,7 @@ Examples:
     rouse bench create-batch
     rouse bench lag --rate 20000 --duration 30s --json
     rouse bench pipeline --against ./rouse-before --runs 5
-    rouse bench webhook --profile .
+    rouse bench webhook --pprof .
     rouse bench model --store sqlite
     rouse bench pipeline --store sqlite --history h.jsonl && rouse check h.jsonl
     rouse bench pipeline --store postgres --strategy lease --nodes 3
@@ -78,9 +78,9 @@ func (c *BenchCmd) Run(a *cli.App) (err error) {
 	}
 	o := bench.Options{Binary: binary, Store: c.Store, Strategy: c.Strategy, Nodes: c.Nodes, Lease: c.Lease, Dir: c.Dir,
 		Duration: c.Duration,
-		Count:    c.Timers, Rate: c.Rate, Size: c.Size, Batch: c.Batch, Runs: c.Runs, Profile: c.Profile}
-	if c.Against != "" && (c.History != "" || c.Profile != "" || a.Given["server"] || c.Runs < 1) {
-		return rouse.Refuse("against", c.Against, "cannot be combined with --history, --profile, --server or no runs",
+		Count:    c.Timers, Rate: c.Rate, Size: c.Size, Batch: c.Batch, Runs: c.Runs, Profile: c.Pprof}
+	if c.Against != "" && (c.History != "" || c.Pprof != "" || a.Given["server"] || c.Runs < 1) {
+		return rouse.Refuse("against", c.Against, "cannot be combined with --history, --pprof, --server or no runs",
 			"give --against and --runs alone")
 	}
 	if a.Given["server"] { // a variable is not enough to load a server that others use

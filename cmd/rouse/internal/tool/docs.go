@@ -24,7 +24,8 @@ type DocsCmd struct {
 }
 
 func (DocsCmd) Help() string {
-	return `The documentation of this version is part of the program, with a search. It loads nothing from elsewhere.
+	return `The documentation of this version is part of the program, with a search. It loads nothing from elsewhere. Programs that read text find a list of the
+pages in /llms.txt, and all of them in /llms-full.txt.
 
 Examples:
 
