@@ -36,7 +36,7 @@ func Damage(t *testing.T, open OpenDir, harmless func(file string) bool, own ...
 }
 
 // daysOfDamage is how many days the damages are spread over.
-const daysOfDamage = 36
+const daysOfDamage = 18
 
 // breakAll damages the files of a store one by one, with the given numbers of changed bits and truncations in
 // each. Of the damages, it begins with the one of the given number.
