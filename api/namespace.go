@@ -103,6 +103,8 @@ func (r *NotifyRule) Words() rouse.NotifyRule {
 // PutNotify asks for the rules of a namespace.
 type PutNotify struct {
 	Rules []NotifyRule `json:"rules" schema:"maxItems=10"` // all of them
+	// of the namespace: another one is a conflict
+	IfRevision uint64 `json:"if_revision,omitzero"`
 }
 
 // NamespaceOf returns the JSON form.

@@ -25,11 +25,14 @@ WIDTH = 140
 ROOTS = [
     "Spec", "When", "Timer", "Deleted", "Ran", "Created", "Record", "RecordGroups", "TimerOutcomes", "Explanation", "Next", "Simulated",
     "Backfilled", "BulkProgress", "Filter", "Calendar", "CalendarPut", "Clock", "SigningKey", "Fault", "Deadline", "Version", "Namespace",
-    "Fire", "Limit", "PutLimit",
+    "Fire", "Limit", "PutLimit", "Badge",
 ]  # fmt: skip
 
 # What clients send, in which times and durations can have further forms.
-INPUTS = {"Spec", "When", "Retry", "Webhook", "CalendarRule", "Debounce", "Throttle", "Filter", "Day", "Quotas", "PutLimit", "LimitRate"}
+INPUTS = {
+    "Spec", "When", "Retry", "Webhook", "CalendarRule", "Debounce", "Throttle", "Filter", "Day", "Quotas", "PutLimit", "LimitRate",
+    "Notify", "NotifyRule",
+}  # fmt: skip
 
 
 class Schemas:

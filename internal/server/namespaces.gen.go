@@ -134,7 +134,9 @@ func namespaceToJSON(p *rousev1.Namespace) api.Namespace {
 }
 
 func putNotifyFromJSON(body *api.PutNotify) *rousev1.PutNotifyRequest {
-	out := &rousev1.PutNotifyRequest{}
+	out := &rousev1.PutNotifyRequest{
+		IfRevision: body.IfRevision,
+	}
 	for i := range body.Rules {
 		out.Rules = append(out.Rules, notifyRuleFromJSON(&body.Rules[i]))
 	}

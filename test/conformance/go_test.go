@@ -236,6 +236,8 @@ type arguments struct {
 	Filter                             api.Filter
 	Quotas                             api.Quotas
 	Limit                              api.Limit
+	Patch                              json.RawMessage
+	Rules                              []api.NotifyRule
 	Timers                             []struct {
 		Name string
 		Spec api.Spec
@@ -321,6 +323,33 @@ var operations = map[string]operation{
 			ctx = client.WithIdempotencyKey(ctx, a.Key)
 		}
 		return timer(r.client.CreateOrReplace(ctx, namespace, a.Name, spec, conditions...))
+	},
+	"patch": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		var conditions []client.Condition
+		if a.Revision != 0 {
+			conditions = append(conditions, client.IfRevision(a.Revision))
+		}
+		if a.Key != "" {
+			ctx = client.WithIdempotencyKey(ctx, a.Key)
+		}
+		t, err := r.client.Patch(ctx, namespace, a.Name, string(a.Patch), conditions...)
+		return timer(t.Timer, err)
+	},
+	"badge": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
+		b, err := r.client.Badge(ctx, namespace, a.Name)
+		return object{"state": b.State, "path": b.Path}, err
+	},
+	"put_notify": func(ctx context.Context, r *runner, _ string, a *arguments) (any, error) {
+		rules := make([]rouse.NotifyRule, len(a.Rules))
+		for i := range rules {
+			rules[i] = a.Rules[i].Words()
+		}
+		n, err := r.client.Namespaces().PutNotify(ctx, a.Name, rules, a.Revision)
+		return api.NamespaceOf(&n), err
+	},
+	"get_namespace": func(ctx context.Context, r *runner, _ string, a *arguments) (any, error) {
+		n, _, err := r.client.Namespaces().Get(ctx, a.Name)
+		return api.NamespaceOf(&n), err
 	},
 	"create_batch": func(ctx context.Context, r *runner, namespace string, a *arguments) (any, error) {
 		timers := make([]client.NewTimer, len(a.Timers))
@@ -567,7 +596,8 @@ func matches(want, got any, where string) error {
 		}
 		for name, value := range w {
 			v, given := g[name]
-			if empty := value == false || value == 0.0; empty && !given {
+			list, isList := value.([]any)
+			if empty := value == false || value == 0.0 || isList && len(list) == 0; empty && !given {
 				continue
 			}
 			if err := matches(value, v, where+"."+name); err != nil {

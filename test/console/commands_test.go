@@ -80,7 +80,7 @@ func TestCommandsAreThoseOfTheProgram(t *testing.T) {
 	const buttons = `[...document.querySelectorAll(".terminal, header.page .aside button, [aria-label='All that match'] button")].filter((e) => !e.disabled)`
 	full := []string{"/", "/timers", "/timers/default/sync-crm", "/fires?ns=default", "/targets", "/lab", "/cluster?timer=payroll", "/doctor", "/namespaces", "/access", "/audit", "/upcoming",
 		"/timers?ns=hostile&prefix=it%27s", "/fires?text=-x&ending=dead&within=24h", "/dead?ns=default&error=-refused"}
-	empty := []string{"/", "/?ns=acme", "/timers", "/upcoming", "/load", "/missed", "/dead", "/targets", "/calendars", "/limits", "/pools", "/timers/acme/x"}
+	empty := []string{"/", "/?ns=acme", "/timers", "/upcoming", "/load", "/missed", "/dead", "/targets", "/calendars", "/limits", "/notices", "/pools", "/timers/acme/x"}
 	for w, paths := range map[*sample][]string{newSample(t): full, newEmpty(t): empty} {
 		p := b.tab(t, w.url, looks[0])
 		for _, path := range paths {

@@ -33,32 +33,40 @@ var hints = map[string][]string{
 	"team=billing, tier=1":                     {"team=billing, tier=1"},
 	"8":                                        {"8"},
 	"20m; empty: never":                        {"20m"},
-	"2h, 17:30 or 2027-02-01 06:00; empty: until resumed":   {"2h", "17:30", "2027-04-01 06:00"},
-	"0 9 * * MON-FRI, @every 5m, 2027-02-01T06:00:00Z":      {"@every 5m", "2027-02-01T06:00:00Z", "0 9 * * MON-FRI"},
-	"Europe/Stockholm; empty: UTC":                          {"Europe/Stockholm"},
-	"-24h, or 2027-02-01 06:00":                             {"-24h", "2027-03-25 06:00"},
-	"empty: now":                                            {"-1m"},
-	"the office is closed":                                  {"the office is closed"},
-	"for those who find it paused":                          nil,
-	"why not on … 2027-01-25 09:00":                         {"2027-01-25 09:00", "2027-01-25"},
-	"name begins with":                                      {"invoice"},
-	"name, error or payload contains":                       {"invoice"},
-	"label=value ⏎":                                         nil,
-	"name or reason contains":                               {"refused"},
-	"target, https://example.com/*":                         {"https://example.com/*"},
-	"code, such as 503":                                     {"503"},
-	"error contains":                                        {"refused"},
-	"name of a timer":                                       {"payroll"},
-	"timers.delete, timers.*":                               {"timers.delete", "timers.*"},
-	"who: id or name":                                       nil,
-	"for those who find them paused":                        nil,
-	"at most; empty: as fast as possible":                   nil,
-	"name of a namespace":                                   nil,
-	"name of the limit":                                     nil,
-	"10; empty: unlimited":                                  {"10"},
-	"100/1m; empty: unlimited":                              {"100/1m"},
-	"empty: those of a tenth of a second":                   nil,
-	"rk_…":                                                  nil,
+	"2h, 17:30 or 2027-02-01 06:00; empty: until resumed": {"2h", "17:30", "2027-04-01 06:00"},
+	"0 9 * * MON-FRI, @every 5m, 2027-02-01T06:00:00Z":    {"@every 5m", "2027-02-01T06:00:00Z", "0 9 * * MON-FRI"},
+	"Europe/Stockholm; empty: UTC":                        {"Europe/Stockholm"},
+	"-24h, or 2027-02-01 06:00":                           {"-24h", "2027-03-25 06:00"},
+	"empty: now":                                          {"-1m"},
+	"the office is closed":                                {"the office is closed"},
+	"for those who find it paused":                        nil,
+	"why not on … 2027-01-25 09:00":                       {"2027-01-25 09:00", "2027-01-25"},
+	"name begins with":                                    {"invoice"},
+	"name, error or payload contains":                     {"invoice"},
+	"label=value ⏎":                                       nil,
+	"name or reason contains":                             {"refused"},
+	"target, https://example.com/*":                       {"https://example.com/*"},
+	"code, such as 503":                                   {"503"},
+	"error contains":                                      {"refused"},
+	"name of a timer":                                     {"payroll"},
+	"timers.delete, timers.*":                             {"timers.delete", "timers.*"},
+	"who: id or name":                                     nil,
+	"for those who find them paused":                      nil,
+	"at most; empty: as fast as possible":                 nil,
+	"name of a namespace":                                 nil,
+	"https://example.com/pager; empty: by the rules of the namespace": {"https://example.com/pager"},
+	"https://example.com/pager":                                       {"https://example.com/pager"},
+	"team=billing":                                                    {"team=billing"},
+	"team=billing; empty: all timers":                                 {"team=billing"},
+	"dead, overdue; empty: all":                                       {"dead, overdue"},
+	"1":                                                               {"1"},
+	"1h; empty: each event":                                           {"1h"},
+	"5m; empty: never":                                                {"5m"},
+	"name of the limit":                                               nil,
+	"10; empty: unlimited":                                            {"10"},
+	"100/1m; empty: unlimited":                                        {"100/1m"},
+	"empty: those of a tenth of a second":                             nil,
+	"rk_…":                                                            nil,
 	"a view, a timer, or a verb and a timer: pause payroll": nil, // TestExamplesWork types it
 	"which node has the timer … of default":                 {"payroll"},
 }
@@ -202,7 +210,7 @@ func TestExamplesWork(t *testing.T) {
 		p.open(path)
 		fields(path, "#main")
 	}
-	for _, id := range []string{"pause", "skip", "reschedule", "backfill"} {
+	for _, id := range []string{"pause", "skip", "reschedule", "edit", "backfill"} {
 		p.open("/timers/default/heartbeat")
 		p.do(click(fmt.Sprintf(`document.querySelector("[data-act=%s]")`, id)))
 		p.until(`!!document.querySelector("dialog[open] form")`)
@@ -219,6 +227,12 @@ func TestExamplesWork(t *testing.T) {
 	p.do(click(`document.querySelector("[data-act=create]")`))
 	p.until(`!!document.querySelector("dialog[open] form")`)
 	fields("a limit", "dialog[open]")
+	p.press(kb.Escape)
+	p.until(`!document.querySelector("dialog[open]")`)
+	p.open("/notices")
+	p.do(click(`document.querySelector("[data-act=create]")`))
+	p.until(`!!document.querySelector("dialog[open] form")`)
+	fields("a rule", "dialog[open]")
 	p.press(kb.Escape)
 	p.until(`!document.querySelector("dialog[open]")`)
 	p.do(chromedp.KeyEvent("k", chromedp.KeyModifiers(2)))

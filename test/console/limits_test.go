@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -27,57 +26,39 @@ func TestLimits(t *testing.T) {
 	}
 	p := b.tab(t, w.url, looks[0])
 	p.open("/limits?ns=default")
-	openForm := func(act string) {
-		t.Helper()
-		p.do(click(fmt.Sprintf(`document.querySelector("[data-act=%s]")`, act)))
-		p.until(`!!document.querySelector("dialog[open] form")`)
-	}
-	enter := func(field, text string) {
-		t.Helper()
-		p.tabTo(fmt.Sprintf("dialog [name=%s]", field))
-		p.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(2)), chromedp.KeyEvent(text))
-	}
-	submit := func() {
-		t.Helper()
-		p.tabTo("dialog button[type=submit]")
-		p.do(chromedp.KeyEvent(kb.Enter))
-		p.until(`!document.querySelector("dialog[open]")`)
-		p.settled()
-	}
-
-	openForm("create")
-	enter("name", "payments")
-	enter("concurrency", "10")
-	enter("rate", "100/1m")
+	p.openForm("create")
+	p.fill("name", "payments")
+	p.fill("concurrency", "10")
+	p.fill("rate", "100/1m")
 	if _, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
 		t.Errorf("before the confirmation: %v", err)
 	}
-	submit()
+	p.submitForm()
 	p.until(`!!document.querySelector("table[aria-label=Limits] tr[data-at]")?.innerText.includes("100/1m0s")`)
 	made := get()
 	if made.Concurrency != 10 || made.Rate.Count != 100 || made.PerKey || made.Paused {
 		t.Errorf("it was made as %+v", made)
 	}
 
-	openForm("create")
-	enter("name", "payments")
-	enter("concurrency", "1")
+	p.openForm("create")
+	p.fill("name", "payments")
+	p.fill("concurrency", "1")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(`!!document.querySelector("dialog [role=alert]")?.innerText.includes("There is a limit payments")`)
 	p.do(chromedp.KeyEvent(kb.Escape))
 
-	openForm("set")
-	enter("concurrency", "5")
-	submit()
+	p.openForm("set")
+	p.fill("concurrency", "5")
+	p.submitForm()
 	if l := get(); l.Concurrency != 5 || l.Rate != made.Rate {
 		t.Errorf("it was set to %+v", l)
 	}
 
-	openForm("set")
+	p.openForm("set")
 	if _, err := w.Client.Limits().Put(t.Context(), rouse.Limit{Name: "payments", Concurrency: 7}); err != nil {
 		t.Fatal(err)
 	}
-	enter("concurrency", "6")
+	p.fill("concurrency", "6")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(`!!document.querySelector("dialog [role=alert]")?.innerText.includes("was changed in the meantime")`)
 	p.do(chromedp.KeyEvent(kb.Escape))
@@ -92,11 +73,11 @@ func TestLimits(t *testing.T) {
 	p.until(`document.querySelector("h1")?.textContent === "Limits" && !!document.querySelector("button[aria-pressed=true].name")`)
 	p.settled()
 
-	openForm("pause")
+	p.openForm("pause")
 	if get().Paused {
 		t.Error("it is paused before the confirmation")
 	}
-	submit()
+	p.submitForm()
 	p.until(`!!document.querySelector("table[aria-label=Limits] .s-paused")`)
 	if !get().Paused {
 		t.Error("it is not paused")
@@ -107,13 +88,13 @@ func TestLimits(t *testing.T) {
 	p.open("/limits?ns=default")
 	p.until(`[...document.querySelectorAll("table[aria-label=Limits] th")].findIndex((e) => e.innerText === "Waiting") === 5 &&
 		document.querySelector("table[aria-label=Limits] tr[data-at]").cells[5].innerText === "1"`)
-	openForm("resume")
-	submit()
+	p.openForm("resume")
+	p.submitForm()
 	if get().Paused {
 		t.Error("it is still paused")
 	}
-	openForm("delete")
-	submit()
+	p.openForm("delete")
+	p.submitForm()
 	p.until(`document.querySelector(".empty strong")?.textContent === "No limits in default"`)
 	if _, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
 		t.Errorf("after the delete: %v", err)

@@ -79,6 +79,11 @@ func newSample(t *testing.T) *sample {
 		Rate: rouse.LimitRate{Count: 100, Per: time.Minute, Burst: 20}}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := w.Client.Namespaces().PutNotify(t.Context(), rousetest.Namespace, []rouse.NotifyRule{
+		{Labels: team("billing"), Notify: rouse.Notify{Target: w.Receiver.URL() + "/billing", Events: []string{"dead", "missed"}, Format: "slack"}},
+		{Notify: rouse.Notify{Target: w.Receiver.URL() + "/pager", After: 3, Every: time.Hour}}}, 0); err != nil {
+		t.Fatal(err)
+	}
 	w.Create("payroll", rouse.Spec{Schedule: "0 9 25 * *", Timezone: "Europe/Stockholm", Target: w.Receiver.URL(), Payload: []byte(`{"run": "monthly", "to": ["a", "b"]}`), ContentType: "application/json", Labels: team("billing"), Retry: fail, Limit: "payments", LimitKey: "acme"})
 	w.Create("nightly-report", rouse.Spec{Schedule: "30 2 * * *", Timezone: "Europe/Stockholm", Target: w.Receiver.URL(), Labels: team("reports")})
 	w.Create("heartbeat", rouse.Spec{Schedule: "@every 15m", Target: w.Receiver.URL(), Retry: fail})
@@ -103,5 +108,5 @@ func newSample(t *testing.T) *sample {
 // paths are the views with something in them.
 func (w *sample) paths() []string {
 	return []string{"/", "/upcoming", "/load", "/timers", "/timers?state=paused", "/timers/default/payroll", "/timers/default/heartbeat", "/timers/default/sync-crm", "/timers/default/gone",
-		"/fires?ns=default", "/missed?ns=default", "/dead", "/jobs", "/targets", "/targets?target=" + url.QueryEscape(w.target), "/lab?schedule=30+2+*+*+*&timezone=Europe%2FStockholm", "/calendars", "/limits", "/cluster?timer=payroll", "/doctor", "/pools", "/namespaces", "/access", "/audit", "/nothing"}
+		"/fires?ns=default", "/missed?ns=default", "/dead", "/jobs", "/targets", "/targets?target=" + url.QueryEscape(w.target), "/lab?schedule=30+2+*+*+*&timezone=Europe%2FStockholm", "/calendars", "/limits", "/notices", "/cluster?timer=payroll", "/doctor", "/pools", "/namespaces", "/access", "/audit", "/nothing"}
 }

@@ -75,8 +75,7 @@ func TestVerbsByKeyboard(t *testing.T) {
 			t.Errorf("%s: something was done before the confirmation", id)
 		}
 		if field != "" {
-			p.tabTo(fmt.Sprintf("dialog input[name=%s]", field))
-			p.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(2)), chromedp.KeyEvent(text))
+			p.fill(field, text)
 		}
 		p.tabTo("dialog button[type=submit]")
 		p.do(chromedp.KeyEvent(kb.Enter))
@@ -97,6 +96,10 @@ func TestVerbsByKeyboard(t *testing.T) {
 	verb("reschedule", "schedule", "30 7 * * *")
 	if got := get(); got.Spec.Schedule != "30 7 * * *" {
 		t.Errorf("reschedule: %q", got.Spec.Schedule)
+	}
+	verb("edit", "deadline", "20m")
+	if got := get(); got.Spec.Deadline != 20*time.Minute || got.Spec.Schedule != "30 7 * * *" {
+		t.Errorf("edit: %v of %q", got.Spec.Deadline, got.Spec.Schedule)
 	}
 	verb("run", "", "")
 	if got := get(); len(got.Runs) == 0 && !got.Manual {
@@ -291,13 +294,17 @@ func TestRights(t *testing.T) {
 }
 
 // verbs are the buttons and links of a view that lead to a change, and can be pressed.
-const verbs = `[...document.querySelectorAll("#main button, #main a.button")].filter((e) => !e.disabled && /^(Pause|Resume|Run|Skip|Reschedule|Delete|Redrive|Create|Revoke|End|New timer)/.test(e.textContent)).map((e) => e.textContent).join()`
+const verbs = `[...document.querySelectorAll("#main button, #main a.button")].filter((e) => !e.disabled && /^(Pause|Resume|Run|Skip|Reschedule|Delete|Redrive|Create|Revoke|End|New timer|New rule|Change)/.test(e.textContent)).map((e) => e.textContent).join()`
 
 // readersChangeNothing goes through the views with the key of an administrator, and of a reader: what changes
 // something can be pressed with the first one only. What a view shows as a request works with the key of the
 // environment.
 func readersChangeNothing(t *testing.T, b *browser, n *node.Node, c *client.Client, reader string) {
 	if _, err := c.Create(t.Context(), "acme", "fails", rouse.Spec{Schedule: "@after 1ms", Target: "http://127.0.0.1:7499/x", Retry: rouse.Retry{Attempts: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	rule := rouse.NotifyRule{Notify: rouse.Notify{Target: "stream:pager"}}
+	if _, err := c.Namespaces().PutNotify(t.Context(), "acme", []rouse.NotifyRule{rule}, 0); err != nil {
 		t.Fatal(err)
 	}
 	_, writer, err := c.Access().CreateKey(t.Context(), "eve", []client.Grant{{Role: "admin", Namespaces: []string{"*"}}}, 0)
@@ -328,7 +335,7 @@ func readersChangeNothing(t *testing.T, b *browser, n *node.Node, c *client.Clie
 		p.until(`document.body.innerText.includes("Sign out")`)
 		p.open("/dead?ns=acme")
 		p.until(`document.querySelectorAll("table[aria-label='Dead letters'] tr[data-at]").length === 1`)
-		for _, path := range []string{"/dead?ns=acme", "/timers?ns=acme", "/timers/acme/coffee", "/lab?ns=acme", "/access"} {
+		for _, path := range []string{"/dead?ns=acme", "/timers?ns=acme", "/timers/acme/coffee", "/lab?ns=acme", "/notices?ns=acme", "/access"} {
 			p.open(path)
 			if got := eval[string](p, verbs); (got != "") != (i == 0) {
 				t.Errorf("%s of the %s can press %q", path, []string{"administrator", "reader"}[i], got)

@@ -125,6 +125,11 @@ class Runner:
             args = {"timers": [(t["name"], _wire.decode(rouse.Spec, t["spec"])) for t in args["timers"]]}
         if op == "upsert":
             args["if_revision"], args["only_existing"] = args.pop("revision", None), args.pop("existing", False)
+        if op == "patch":
+            args["changes"], args["if_revision"] = args.pop("patch"), args.pop("revision", None)
+        if op == "put_notify":
+            args["rules"] = [_wire.decode(rouse.NotifyRule, r) for r in args["rules"]]
+            args["if_revision"] = args.pop("revision", None)
         if op == "put_calendar":
             args["days"] = [_wire.decode(rouse.Day, d) for d in args["days"]]
         result = self.wait(getattr(client, op)(**args))

@@ -5,8 +5,8 @@ import { Subscription, type Handler, type SubscribeOptions } from "./subscribe.j
 import { Listing } from "./listing.js";
 import { specMembers } from "./models.js";
 import type {
-  Backfilled, BulkProgress, Calendar, CalendarPut, Cause, Clock, Created, Day, Deadline, Deleted, Duration, Explanation, Filter, Fire, Limit, Moment,
-  Namespace, Next, PutLimit, Quotas, Ran, Record as FireRecord, RecordGroups, SigningKey, Simulated, Spec, State, Timer, TimerOutcomes, Version, When,
+  Backfilled, Badge, BulkProgress, Calendar, CalendarPut, Cause, Clock, Created, Day, Deadline, Deleted, Duration, Explanation, Filter, Fire, Limit, Moment,
+  Namespace, Next, NotifyRule, PutLimit, Quotas, Ran, Record as FireRecord, RecordGroups, SigningKey, Simulated, Spec, State, Timer, TimerOutcomes, Version, When,
 } from "./models.js";
 import { Transport, type Call, type Reply } from "./request.js";
 import { settingsOf } from "./settings.js";
@@ -51,6 +51,12 @@ export interface NewTimer extends Spec {
   /** Name of the timer. */
   name?: string | undefined;
 }
+
+/** Changes of an object: null removes a member, and of a member that is an object its own members are changed. */
+export type Changes<T> = T extends Date | readonly unknown[] ? T : T extends object ? { [M in keyof T]?: Changes<T[M]> | null | undefined } : T;
+
+/** Changes of a spec (a JSON merge patch, RFC 7396). A payload is replaced as a whole. */
+export type SpecPatch = Changes<Omit<Spec, "payload">> & Pick<Spec, "payload">;
 
 /** Which timers are counted: those that match all filters. */
 export interface CountOptions extends CallOptions {
@@ -352,6 +358,25 @@ export class Client {
   }
 
   /**
+   * Changes members of the spec of a timer, and nothing else of it: once for a key. null removes a member, of an object its own members are
+   * changed, and a payload is replaced as a whole.
+   *
+   * If when the timer is due stays, intervals and delays go on as they are. `ifRevision` changes only that revision, and rejects with
+   * {@link ConflictError} if it has another one.
+   *
+   * @example
+   * ```ts
+   * const patched = await client.patch("report", { labels: { team: "press" }, retry: { attempts: 3 }, deadline: null });
+   * console.log(patched.labels?.["team"], patched.schedule); // press @every 6h
+   * ```
+   */
+  async patch(name: string, changes: SpecPatch, options: OnceOptions & { ifRevision?: number | undefined } = {}): Promise<Timer> {
+    const { ifRevision, ...more } = options;
+    const headers: Record<string, string> = ifRevision !== undefined ? { "If-Match": `"${ifRevision}"` } : {};
+    return timerOf(await this.#json("PATCH", this.#path("timers", name), { body: jsonOf(specOf(changes)), headers, once: true, ...more }));
+  }
+
+  /**
    * Creates up to 5,000 timers in one durable step. Each has an outcome; one with a `problem` was not created.
    *
    * It is retried in mode `create_or_replace` with names for all, and with a key of your own.
@@ -563,6 +588,18 @@ export class Client {
     const explanation = await this.#json<Explanation>("GET", this.#path("timers", name) + ":explain" + queryOf({ at }), { repeat: true, signal });
     if (explanation.timer !== undefined) explanation.timer = timerOf(explanation.timer);
     return explanation;
+  }
+
+  /**
+   * Returns how a timer is in one word, and the path of its badge: a picture on the server that needs no credentials.
+   *
+   * @example
+   * ```ts
+   * console.log((await client.badge("report")).state); // new
+   * ```
+   */
+  async badge(name: string, options: CallOptions = {}): Promise<Badge> {
+    return await this.#json("GET", this.#path("timers", name) + ":badge", { repeat: true, ...options });
   }
 
   /**
@@ -884,6 +921,35 @@ export class Client {
    */
   async putNamespace(name: string, quotas?: Quotas, options: CallOptions = {}): Promise<Namespace> {
     return await this.#json("PUT", pathOf("namespaces", name), { body: jsonOf({ quotas }), repeat: true, ...options });
+  }
+
+  /**
+   * Reads a namespace that was created, with its usage and its rules of notices.
+   *
+   * @example
+   * ```ts
+   * console.log((await client.getNamespace("billing")).quotas?.timers); // 1000
+   * ```
+   */
+  async getNamespace(name: string, options: CallOptions = {}): Promise<Namespace> {
+    return await this.#json("GET", pathOf("namespaces", name), { repeat: true, ...options });
+  }
+
+  /**
+   * Replaces the rules by which timers of a namespace that have no `notify` of their own tell of their failures; the first one whose labels a
+   * timer has counts. It creates the namespace if there is none. `ifRevision` replaces only those of that revision of the namespace, and
+   * rejects with {@link ConflictError} if it has another one; such a call is not retried if its answer is lost.
+   *
+   * @example
+   * ```ts
+   * const noticed = await client.putNotify("billing", [{ target: "https://example.com/hook", labels: { team: "billing" }, every: "1h" }]);
+   * console.log(noticed.notify?.length); // 1
+   * ```
+   */
+  async putNotify(name: string, rules: readonly NotifyRule[], options: CallOptions & { ifRevision?: number | undefined } = {}): Promise<Namespace> {
+    const { ifRevision, ...more } = options;
+    const body = jsonOf({ rules, if_revision: ifRevision });
+    return await this.#json("PUT", pathOf("namespaces", name, "notify"), { body, repeat: ifRevision === undefined, ...more });
   }
 
   /**

@@ -9,8 +9,8 @@
 
 export { Client } from "./client.js";
 export type {
-  AggregateOptions, BulkOptions, CallAnswer, CallOptions, CallPending, ClientOptions, CountOptions, DeadLettersOptions, ListOptions, NewTimer, OnceOptions, PollOptions,
-  PoolCallOptions, RecordsOptions,
+  AggregateOptions, BulkOptions, CallAnswer, CallOptions, CallPending, Changes, ClientOptions, CountOptions, DeadLettersOptions, ListOptions, NewTimer, OnceOptions, PollOptions,
+  PoolCallOptions, RecordsOptions, SpecPatch,
 } from "./client.js";
 export {
   AlreadyExistsError, ApiError, ConflictError, ConnectionFailedError, FailedError, ForbiddenError, InvalidError, NotFoundError, OverloadedError, RouseError,

@@ -70,17 +70,17 @@ export interface Expect {
 
 /** The target of notices about a timer, and the events that it is told of. */
 export interface Notify {
-  target?: string;
+  target?: string | undefined;
   /** The events; none: all that can happen, late only with the member late. */
-  events?: ("overdue" | "recovered" | "dead" | "missed" | "late" | "paused")[];
+  events?: ("overdue" | "recovered" | "dead" | "missed" | "late" | "paused")[] | undefined;
   /** Of late: an occurrence began later than this after it was due. */
-  late?: Duration;
+  late?: Duration | undefined;
   /** Of dead: from this number of dead letters in a row on. */
-  after?: number;
+  after?: number | undefined;
   /** At most one notice in so long a time, with the number of events. */
-  every?: Duration;
+  every?: Duration | undefined;
   /** Of the payload; left out, it has all members. */
-  format?: "slack" | "discord" | "teams";
+  format?: "slack" | "discord" | "teams" | undefined;
 }
 
 /** Fires when there was no call for a while. */
@@ -763,17 +763,17 @@ export interface Usage {
 export interface NotifyRule {
   target: string;
   /** That timers must have; none: all timers. */
-  labels?: { [name: string]: string };
+  labels?: { [name: string]: string } | undefined;
   /** The events; none: all that can happen, late only with the member late. */
-  events?: ("overdue" | "recovered" | "dead" | "missed" | "late" | "paused")[];
+  events?: ("overdue" | "recovered" | "dead" | "missed" | "late" | "paused")[] | undefined;
   /** Of late: an occurrence began later than this after it was due. */
-  late?: Duration;
+  late?: Duration | undefined;
   /** Of dead: from this number of dead letters in a row on. */
-  after?: number;
+  after?: number | undefined;
   /** At most one notice of a timer in so long a time, with the number of events. */
-  every?: Duration;
+  every?: Duration | undefined;
   /** Of the payload; left out, it has all members. */
-  format?: "slack" | "discord" | "teams";
+  format?: "slack" | "discord" | "teams" | undefined;
 }
 
 /** A namespace that was created or has timers. */
@@ -895,6 +895,13 @@ export interface PutLimit {
   order?: "due" | undefined;
   /** None begins. */
   paused?: boolean | undefined;
+}
+
+/** The state of a timer in one word, and where it is shown without credentials. */
+export interface Badge {
+  state: "ok" | "late" | "failing" | "paused" | "new";
+  /** Of the picture; with .json in place of .svg it is the data of an endpoint badge of shields.io. */
+  path: string;
 }
 
 /** The members of a spec that a timer has. */

@@ -11,7 +11,7 @@ const notConnected = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUN
 
 /** A request, without the address of the server. */
 export interface Call {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** With its query. */
   readonly path: string;
   readonly body?: string | Uint8Array<ArrayBuffer> | undefined;

@@ -1,6 +1,6 @@
 /** How values are sent and read: JSON, times, durations, bytes, paths. Nothing here does I/O. */
 
-import type { Duration, Spec, Timer } from "./models.js";
+import type { Duration, Timer } from "./models.js";
 
 const units: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1, us: 1e-3, "µs": 1e-3, ns: 1e-6 };
 
@@ -39,8 +39,8 @@ export function jsonOf(value: unknown): string {
   });
 }
 
-/** Returns the members of a spec as they are sent: a payload of bytes is in base64. */
-export function specOf(spec: Spec): Record<string, unknown> {
+/** Returns the members of a spec, or of changes to one, as they are sent: a payload of bytes is in base64. */
+export function specOf(spec: { payload?: unknown }): Record<string, unknown> {
   const { payload, ...rest } = spec;
   if (payload === undefined) return rest;
   const bytes = payload instanceof ArrayBuffer ? new Uint8Array(payload) : payload;

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 
 import { ApiError, Client, ConnectionFailedError, Listing, RouseError, SignatureError } from "@rousehq/rouse";
-import type { Day, Filter, ListOptions, PutLimit, Quotas, Spec, Subscription, When } from "@rousehq/rouse";
+import type { Day, Filter, ListOptions, NotifyRule, PutLimit, Quotas, Spec, SpecPatch, Subscription, When } from "@rousehq/rouse";
 import { verifyIdentity } from "@rousehq/rouse/webhooks";
 
 interface Step {
@@ -48,6 +48,8 @@ interface Given extends ListOptions {
   spec: Spec;
   revision: number;
   existing: boolean;
+  patch: SpecPatch;
+  rules: NotifyRule[];
   key: string;
   timers: { name: string; spec: Spec }[];
   reason: string;
@@ -82,6 +84,10 @@ const operations: { [op: string]: (c: Client, given: Given) => unknown } = {
   get: (c, { name }) => c.get(name),
   count: (c, given) => c.count(given),
   upsert: (c, { name, spec, revision, existing, key }) => c.upsert(name, spec, { ifRevision: revision, onlyExisting: existing, idempotencyKey: key }),
+  patch: (c, { name, patch, revision, key }) => c.patch(name, patch, { ifRevision: revision, idempotencyKey: key }),
+  badge: (c, { name }) => c.badge(name),
+  put_notify: (c, { name, rules, revision }) => c.putNotify(name, rules, { ifRevision: revision }),
+  get_namespace: (c, { name }) => c.getNamespace(name),
   create_batch: (c, { timers }) => c.createBatch(timers.map(({ name, spec }) => ({ name, ...spec }))),
   list: (c, given) => c.list(given),
   pause: (c, { name, reason }) => c.pause(name, { reason }),

@@ -1,15 +1,15 @@
 import { call, get, path, told } from "./api.ts";
 import { command, reschedule } from "./cli.ts";
-import { encode, typed } from "./json.ts";
+import { encode, typed, type Exact } from "./json.ts";
 import { clock, offset, serverNow } from "./time.ts";
-import type { Backfill, Coming, Preview, Simulated, Timer, When } from "./types.ts";
+import type { Backfill, Coming, Namespace, Preview, Simulated, Timer, When } from "./types.ts";
 
 /** Field is something that an action asks for. A time can be given as a distance, or in the zone of the view. */
-export interface Field { name: string; title: string; hint?: string; kind?: "number" | "text" | "time"; value?: string; required?: boolean; presets?: string[]; choices?: [value: string, text: string][] }
+export interface Field { name: string; title: string; hint?: string; kind?: "number" | "text" | "lines" | "time"; value?: string; required?: boolean; seldom?: boolean; presets?: string[]; choices?: [value: string, text: string][] }
 
 export interface Values { [name: string]: string }
 
-export interface Subject { namespace: string; name: string; fire_id?: string; when?: When; timer?: Timer }
+export interface Subject { namespace: string; name: string; fire_id?: string; when?: When; timer?: Timer; space?: Namespace }
 
 /** Seen is what an action would do: in words, and the occurrences that it is about. */
 export interface Seen { text: string; bad?: boolean; times?: Coming[] }
@@ -25,6 +25,7 @@ export interface Action {
   fields?: Field[];
   method?: string;
   body?: (v: Values, s: Subject) => unknown;
+  match?: (s: Subject) => Exact | undefined; // the revision that it is of
   url: (s: Subject, v: Values) => string;
   cli: (s: Subject, v: Values) => string;
   again?: (s: Subject, v: Values) => Promise<Subject>; // reads the subject again when the action is done, and fails if what was shown has changed
@@ -33,7 +34,7 @@ export interface Action {
   states?: string[]; // of subjects that have it
 }
 
-const timer = (s: Subject) => path`/v1/namespaces/${s.namespace}/timers/${s.name}`;
+export const timer = (s: Subject): string => path`/v1/namespaces/${s.namespace}/timers/${s.name}`;
 
 const units: Record<string, number> = { s: 1e3, m: 60e3, h: 3600e3, d: 86400e3 };
 

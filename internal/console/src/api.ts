@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { decode, encode } from "./json.ts";
+import { decode, encode, type Exact } from "./json.ts";
 import type { Problem, Progress } from "./types.ts";
 
 /** Failed is an answer of the server that is an error, or the lack of an answer. */
@@ -42,9 +42,13 @@ export function withQuery(url: string, query: Query): string {
   return text ? url + "?" + text : url;
 }
 
-async function send(method: string, url: string, body: unknown, stop: AbortSignal | undefined, accept: string, key = ""): Promise<Response> {
+/** Conditions of a change: the key by which the server knows that it is made again, and the revision that it is of. */
+interface Conditions { key?: string; match?: Exact | undefined }
+
+async function send(method: string, url: string, body: unknown, stop: AbortSignal | undefined, accept: string, { key, match }: Conditions = {}): Promise<Response> {
   const headers: Record<string, string> = { accept };
   if (key) headers["idempotency-key"] = key;
+  if (match !== undefined) headers["if-match"] = `"${match}"`;
   if (body !== undefined) headers["content-type"] = "application/json";
   const began = Date.now();
   let answer: Response;
@@ -71,8 +75,8 @@ async function send(method: string, url: string, body: unknown, stop: AbortSigna
 }
 
 /** call makes a request of the API and returns its answer. */
-export async function call<T>(method: string, url: string, body?: unknown, stop?: AbortSignal, key?: string): Promise<T> {
-  const answer = await send(method, url, body, stop, "application/json", key);
+export async function call<T>(method: string, url: string, body?: unknown, stop?: AbortSignal, conditions?: Conditions): Promise<T> {
+  const answer = await send(method, url, body, stop, "application/json", conditions);
   const text = await answer.text();
   return text ? decode<T>(text) : (undefined as T);
 }
@@ -94,10 +98,10 @@ export class Once {
     return request;
   }
 
-  async call<T>(method: string, url: string, body?: unknown, asked = body): Promise<T> {
+  async call<T>(method: string, url: string, body?: unknown, asked = body, match?: Exact): Promise<T> {
     const request = this.#request(method, url, body, asked);
     try {
-      return await call<T>(method, url, request.body, undefined, request.key);
+      return await call<T>(method, url, request.body, undefined, { key: request.key, match });
     } catch (err) {
       const code = err instanceof Failed ? err.problem.code : "";
       if (method === "DELETE" && request.unsure && code === "not_found") return undefined as T; // an earlier try has deleted it
@@ -114,7 +118,7 @@ export class Once {
 }
 
 async function follow(url: string, body: unknown, each: (p: Progress) => void, stop: AbortSignal | undefined, key: string): Promise<void> {
-  const answer = await send("POST", url, body, stop, "application/x-ndjson", key);
+  const answer = await send("POST", url, body, stop, "application/x-ndjson", { key });
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", last: Progress | undefined;
   for (;;) {

@@ -11,6 +11,7 @@ import { Lab } from "./pages/lab.tsx";
 import { Limits } from "./pages/limits.tsx";
 import { Load } from "./pages/load.tsx";
 import { Namespaces } from "./pages/namespaces.tsx";
+import { Notices } from "./pages/notices.tsx";
 import { Now } from "./pages/now.tsx";
 import { Pools } from "./pages/pools.tsx";
 import { Targets } from "./pages/targets.tsx";
@@ -37,6 +38,7 @@ export const views: View[] = [
   { path: "/lab", title: "Schedule lab", words: "next preview cron create new", key: "s", group: "Plan", right: "timers.read", page: Lab },
   { path: "/calendars", title: "Calendars", words: "calendar holidays", key: "c", group: "Plan", right: "calendars.read", page: Calendars },
   { path: "/limits", title: "Limits", words: "limit concurrency rate set pause resume reset delete", key: "b", group: "Plan", right: "limits.read", page: Limits },
+  { path: "/notices", title: "Notices", words: "notify rules namespace alert pager slack failures", key: "w", group: "Plan", right: "namespaces.read", page: Notices },
   { path: "/cluster", title: "Cluster", words: "nodes buckets owner", key: "k", group: "Server", right: "nodes.read", page: Cluster, all: true },
   { path: "/pools", title: "Pools", words: "pools workers groups", key: "p", group: "Server", right: "nodes.read", page: Pools, all: true },
   { path: "/doctor", title: "Doctor", words: "doctor check health", key: "o", group: "Server", right: "nodes.read", page: Doctor, all: true },

@@ -24,7 +24,7 @@ export interface Timer extends When {
   generation: Exact; revision: Exact; state: string; pause_reason?: string; pause_cause?: string; pause_until?: string;
   created?: string; updated?: string; anchor?: string; due?: string; sent_at?: string; visible?: string; attempts?: number;
   manual?: boolean; began?: string; last_error?: string; failures?: Attempt[]; waits?: Wait[]; runs?: string[]; skips?: number;
-  ended: number; fired?: number; dead?: number; missed?: number; passed?: number; fire_id?: string; redacted?: boolean;
+  ended: number; fired?: number; dead?: number; missed?: number; passed?: number; fire_id?: string; redacted?: boolean; unchanged?: boolean; notes?: string[];
 }
 export interface TimerList { timers: Timer[]; next_page_token?: string; searched?: number; of?: number }
 
@@ -80,7 +80,9 @@ export interface LimitKeyUse { key: string; waiting: number; in_progress: number
 export interface LimitUse {
   waiting: number; in_progress: number; oldest_waiting?: string; began_per_second: number; keys?: LimitKeyUse[]; more?: boolean; nodes?: StatusNode[];
 }
-export interface Namespace { name: string; quotas?: Record<string, Exact | string>; usage?: Record<string, number>; updated?: string; counts?: Record<string, number> }
+export interface NotifyRule { labels?: Record<string, string>; target: string; events?: string[]; late?: string; after?: Exact; every?: string; format?: string }
+export interface Badge { state: string; path: string }
+export interface Namespace { name: string; quotas?: Record<string, Exact | string>; usage?: Record<string, number>; updated?: string; counts?: Record<string, number>; revision?: Exact; notify?: NotifyRule[] }
 export interface Clock { now: string; ahead?: string; virtual: boolean; fired?: number }
 export interface Job {
   namespace: string; id: string; kind: string; action?: string; calendar?: string; filter?: { prefix?: string }; by?: string; state: string; problem?: Problem;

@@ -10,7 +10,7 @@ import re
 import typing
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
-from typing import Any, Callable, Optional, TypeVar, Union
+from typing import Any, Callable, Mapping, Optional, TypeVar, Union
 from urllib.parse import quote
 
 from . import models
@@ -96,6 +96,14 @@ def dumps(value: Any) -> bytes:
     if isinstance(value, dict):
         value = {k: v for k, v in value.items() if v is not None}
     return json.dumps(encode(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def patch_body(changes: Mapping[str, Any]) -> bytes:
+    """Returns the body of a patch, in which None is null."""
+    members = {k: v for k, v in changes.items() if k != "payload"}
+    if "payload" in changes:
+        members.update(payload_members(changes["payload"]))
+    return json.dumps(encode(members), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 _SPACE = re.compile(r"[ \t\r\n]*")

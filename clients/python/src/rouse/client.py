@@ -18,6 +18,7 @@ from ._settings import Settings, settings
 from .errors import ApiError, ConflictError, ConnectionFailedError, NotFoundError, RouseError
 from .models import (
     Backfilled,
+    Badge,
     BulkProgress,
     Calendar,
     CalendarPut,
@@ -33,6 +34,7 @@ from .models import (
     Limit,
     Namespace,
     Next,
+    NotifyRule,
     PutLimit,
     Quotas,
     Ran,
@@ -213,6 +215,24 @@ class Client:
                 return _wire.answer(Timer, self._call("PUT", self._path("timers", name), body=body, headers=headers, once=True))
             except ConflictError:
                 continue
+
+    def patch(
+        self, name: str, changes: Mapping[str, Any], *, if_revision: Optional[int] = None, idempotency_key: Optional[str] = None
+    ) -> Timer:
+        """Changes members of the spec of a timer, and nothing else of it: once for a key. `None` removes a member, of an object its own
+        members are changed, and a payload is replaced as a whole (a JSON merge patch, RFC 7396).
+
+        If when the timer is due stays, intervals and delays go on as they are. `if_revision` changes only that revision, and raises
+        `ConflictError` if it has another one.
+
+        >>> timer = client.patch("report", {"labels": {"team": "press"}, "retry": rouse.Retry(attempts=3), "deadline": None})
+        >>> timer.labels, timer.schedule
+        ({'team': 'press'}, '@every 6h')
+        """
+        body = _wire.patch_body(changes)
+        headers = {"If-Match": f'"{if_revision}"'} if if_revision is not None else {}
+        response = self._call("PATCH", self._path("timers", name), body=body, headers=headers, once=True, key=idempotency_key)
+        return _wire.answer(Timer, response)
 
     def create_batch(
         self,
@@ -409,6 +429,15 @@ class Client:
         """
         response = self._call("GET", self._path("timers", name) + ":explain", query=_wire.query(at=at), repeat=True)
         return _wire.answer(Explanation, response)
+
+    def badge(self, name: str) -> Badge:
+        """Returns how a timer is in one word, and the path of its badge: a picture on the server that needs no credentials.
+
+        >>> badge = client.badge("report")
+        >>> badge.state, badge.path.startswith("/v1/badges/")
+        ('new', True)
+        """
+        return _wire.answer(Badge, self._call("GET", self._path("timers", name) + ":badge", repeat=True))
 
     def simulate(
         self, until: Moment, *, filter: Optional[Filter] = None, start: Optional[Moment] = None, limit: Optional[int] = None
@@ -741,6 +770,27 @@ class Client:
         1000
         """
         response = self._call("PUT", _wire.path("namespaces", name), body={"quotas": quotas}, repeat=True)
+        return _wire.answer(Namespace, response)
+
+    def get_namespace(self, name: str) -> Namespace:
+        """Reads a namespace that was created, with its usage and its rules of notices.
+
+        >>> client.get_namespace("billing").quotas.timers
+        1000
+        """
+        return _wire.answer(Namespace, self._call("GET", _wire.path("namespaces", name), repeat=True))
+
+    def put_notify(self, name: str, rules: Sequence[NotifyRule], *, if_revision: Optional[int] = None) -> Namespace:
+        """Replaces the rules by which timers of a namespace that have no `notify` of their own tell of their failures; the first one
+        whose labels a timer has counts. It creates the namespace if there is none. `if_revision` replaces only those of that revision
+        of the namespace, and raises `ConflictError` if it has another one; such a call is not retried if its answer is lost.
+
+        >>> rule = rouse.NotifyRule(target="https://example.com/hook", labels={"team": "billing"}, every="1h")
+        >>> client.put_notify("billing", [rule]).notify[0].every
+        datetime.timedelta(seconds=3600)
+        """
+        body = {"rules": rules, "if_revision": if_revision}
+        response = self._call("PUT", _wire.path("namespaces", name, "notify"), body=body, repeat=if_revision is None)
         return _wire.answer(Namespace, response)
 
     def delete_namespace(self, name: str) -> None:

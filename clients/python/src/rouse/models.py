@@ -10,6 +10,7 @@ __all__ = [
     "Answer",
     "Attempt",
     "Backfilled",
+    "Badge",
     "BulkFailure",
     "BulkProgress",
     "BulkTarget",
@@ -137,11 +138,11 @@ class Notify:
     target: Optional[str] = None
     events: Optional[list[Literal["overdue", "recovered", "dead", "missed", "late", "paused"]]] = None
     """The events; none: all that can happen, late only with the member late."""
-    late: Optional[timedelta] = None
+    late: Optional[Union[timedelta, str]] = None
     """Of late: an occurrence began later than this after it was due."""
     after: Optional[int] = None
     """Of dead: from this number of dead letters in a row on."""
-    every: Optional[timedelta] = None
+    every: Optional[Union[timedelta, str]] = None
     """At most one notice in so long a time, with the number of events."""
     format: Optional[Literal["slack", "discord", "teams"]] = None
     """Of the payload; left out, it has all members."""
@@ -894,11 +895,11 @@ class NotifyRule:
     """That timers must have; none: all timers."""
     events: Optional[list[Literal["overdue", "recovered", "dead", "missed", "late", "paused"]]] = None
     """The events; none: all that can happen, late only with the member late."""
-    late: Optional[timedelta] = None
+    late: Optional[Union[timedelta, str]] = None
     """Of late: an occurrence began later than this after it was due."""
     after: Optional[int] = None
     """Of dead: from this number of dead letters in a row on."""
-    every: Optional[timedelta] = None
+    every: Optional[Union[timedelta, str]] = None
     """At most one notice of a timer in so long a time, with the number of events."""
     format: Optional[Literal["slack", "discord", "teams"]] = None
     """Of the payload; left out, it has all members."""
@@ -1037,3 +1038,12 @@ class PutLimit:
     """Of those that wait: due, which is one after another if concurrency is 1, or left out, which is by priority."""
     paused: Optional[bool] = None
     """None begins."""
+
+
+@dataclass
+class Badge:
+    """The state of a timer in one word, and where it is shown without credentials."""
+
+    state: Literal["ok", "late", "failing", "paused", "new"]
+    path: str
+    """Of the picture; with .json in place of .svg it is the data of an endpoint badge of shields.io."""

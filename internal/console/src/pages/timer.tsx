@@ -1,7 +1,8 @@
-import { actions, subjectOf, when, whenOf } from "../actions.ts";
+import { subjectOf, when, whenOf } from "../actions.ts";
 import { call, get, path, withQuery } from "../api.ts";
 import { command } from "../cli.ts";
 import { refresh, useData } from "../data.ts";
+import { actionsOf } from "../edit.ts";
 import { endings } from "../live.ts";
 import { go, link, query } from "../route.ts";
 import { can } from "../session.ts";
@@ -25,7 +26,7 @@ export function Timer({ namespace, name }: { namespace: string; name: string }) 
   const gone = told.error?.problem.code === "not_found" || (told.data && !t);
   return (
     <Page title={name} sub={<>{t && <State is={t.state} />}{t?.overdue && <State is="overdue" />}<span>in <a href={link("/timers", { ns: namespace })}><bdi>{namespace}</bdi></a></span>{told.data && records.length > 0 && <Spark entries={records} />}</>}
-      aside={<div class="verbs">{t && <Actions list={actions} subject={subjectOf(t)} state={t.state} done={(a) => { if (a.id === "delete") go(link("/timers", { ns: namespace })); }} />}</div>}>
+      aside={<div class="verbs">{t && <Actions list={actionsOf(t)} subject={subjectOf(t)} state={t.state} done={(a) => { if (a.id === "delete") go(link("/timers", { ns: namespace })); }} />}</div>}>
       {told.error && !gone && <Problem error={told.error} again={refresh} />}
       {gone && !records.length && <Empty title="There is no timer of this name" command={command(["create", name], [["-s", "0 9 * * *"], ["-t", "https://example.com/hook"]], namespace)}>It was deleted, its schedule has ended, or it never existed.{can("audit.read", namespace) && <> <a href={link("/audit", { ns: namespace, name })}>Who changed it?</a></>}</Empty>}
       {!told.data && !told.error && <Pending rows={6} />}

@@ -6,6 +6,7 @@ import { link } from "../route.ts";
 import { can } from "../session.ts";
 import { elsewhere } from "../time.ts";
 import type { Bucket, Coming, Timer } from "../types.ts";
+import { Badge } from "../ui/badge.tsx";
 import { count, Countdown, Facts, many, Section, Time } from "../ui/bits.tsx";
 import { cause } from "../ui/lists.tsx";
 import { Payload } from "../ui/payload.tsx";
@@ -43,7 +44,7 @@ export function What({ of: t }: { of: Timer }) {
           ["Last error", t.last_error && <bdi class="bad wrap">{t.last_error}</bdi>]]} />
         <Payload of={t} />
       </Section>
-      <Section title="So far">
+      <Section title="So far" aside={<Badge of={t} />}>
         <Facts list={[["Fired", count(t.fired)], ["Dead", t.dead ? <a class="bad" href={link("/dead", { ns: t.namespace, name: t.name })}>{count(t.dead)}</a> : "0"], ["Missed", count(t.missed)],
           ["Created", <Time at={t.created} mode="both" />], ["Changed", <Time at={t.updated} mode="both" />], ["Node", can("nodes.read", "*") && <Node of={t} />],
           ["Revision", <span class="dim">{count(t.revision)}, generation {count(t.generation)}</span>]]} />

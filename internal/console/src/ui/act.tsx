@@ -29,7 +29,7 @@ async function perform(a: Action, s: Subject, v: Values, once: Once): Promise<vo
   for (let left = tries; ; left--) {
     const now = await a.again?.(s, v) ?? s;
     try {
-      await once.call(a.method ?? "POST", a.url(s, v), a.body?.(ready(a, v), now), [v, now]);
+      await once.call(a.method ?? "POST", a.url(s, v), a.body?.(ready(a, v), now), [v, now], a.match?.(now));
       break;
     } catch (err) {
       if (!a.again || left <= 1 || !(err instanceof Failed) || err.problem.code !== "conflict") throw err;
@@ -46,6 +46,9 @@ async function quick(a: Action, s: Subject, once: Once): Promise<void> {
   tell(a.done(s, {}));
   refresh();
 }
+
+/** show scrolls to what has come into a long form. */
+const show = (e: HTMLElement | null) => e?.scrollIntoView({ block: "nearest" });
 
 /** Act is the dialog of an action: what will happen, what it needs, and the same as a command. Nothing happens before the button. */
 export function Act({ action, subject: given, close, done }: { action: Action; subject: Subject; close: () => void; done?: (() => void) | undefined }) {
@@ -67,7 +70,7 @@ export function Act({ action, subject: given, close, done }: { action: Action; s
         <p class="wrap">{action.text(subject)}</p>
         <Fields fields={action.fields ?? []} values={v} put={put} />
         {action.seen && <Effect action={action} subject={subject} values={v} />}
-        {error && <Problem error={error} />}
+        {error && <div ref={show}><Problem error={error} /></div>}
         <div class="buttons">
           <button type="submit" class={action.danger ? "danger sure" : "primary"} disabled={busy} autofocus={!action.fields?.length && !action.danger}>{action.title}</button>
           <button type="button" onClick={close} autofocus={!!action.danger}>Cancel</button>

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { actions, type Action, type Subject } from "../actions.ts";
 import { get, path, withQuery } from "../api.ts";
 import { refresh } from "../data.ts";
+import { actionsOf } from "../edit.ts";
 import { open, views } from "../pages.ts";
 import { go, link, namespace, segments, timerLink } from "../route.ts";
 import { can } from "../session.ts";
@@ -46,7 +47,7 @@ export function Palette({ close, namespaces, help }: { close: () => void; namesp
   const on = (t: Timer, list: Action[], note: string): Item[] => list.filter((a) => fits(a, t.state) && can(a.right, t.namespace))
     .map((action) => ({ title: action.title + (doing.length ? " " + t.name : ""), note, do: () => begin({ action, subject: subjectOf(t) }) }));
   const items: Item[] = [
-    ...(here ? on(here, actions.filter((a) => has(a.title + " " + a.id)), here.name) : []),
+    ...(here ? on(here, actionsOf(here).filter((a) => has(a.title + " " + a.id)), here.name) : []),
     ...timers.flatMap((t) => on(t, doing, "timer in " + t.namespace)),
     ...views.filter((v) => open(v) && has(v.title + " " + v.words)).map((v) => ({ title: v.title, note: "view", do: leave(link(v.path)) })),
     ...(can("timers.create") && has("New timer create") ? [{ title: "New timer", note: "action", do: leave(link("/lab")) }] : []),

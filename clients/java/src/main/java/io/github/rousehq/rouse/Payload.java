@@ -111,6 +111,11 @@ public final class Payload {
         return Json.parse(text());
     }
 
+    /** Returns the member of a request that has it. */
+    Map<String, Object> members() {
+        return json != null ? Map.of("payload", new Json.Raw(json)) : Map.of("payload_base64", Base64.getEncoder().encodeToString(bytes));
+    }
+
     /** Compares texts of JSON, not their values. */
     @Override
     public boolean equals(@Nullable Object other) {

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 import io.github.rousehq.rouse.model.AdvanceClock;
 import io.github.rousehq.rouse.model.AggregateOptions;
 import io.github.rousehq.rouse.model.Backfilled;
+import io.github.rousehq.rouse.model.Badge;
 import io.github.rousehq.rouse.model.BulkAction;
 import io.github.rousehq.rouse.model.BulkFailure;
 import io.github.rousehq.rouse.model.BulkOptions;
@@ -39,6 +40,7 @@ import io.github.rousehq.rouse.model.Limit;
 import io.github.rousehq.rouse.model.ListOptions;
 import io.github.rousehq.rouse.model.Namespace;
 import io.github.rousehq.rouse.model.Next;
+import io.github.rousehq.rouse.model.NotifyRule;
 import io.github.rousehq.rouse.model.PollOptions;
 import io.github.rousehq.rouse.model.PoolCallOptions;
 import io.github.rousehq.rouse.model.PutLimit;
@@ -237,6 +239,39 @@ public final class RouseAsyncClient implements AutoCloseable {
         }, null);
         return Calls.then(written, CompletableFuture::completedFuture,
             failure -> failure instanceof ConflictException ? update(name, change) : CompletableFuture.failedFuture(failure));
+    }
+
+    /**
+     * Changes members of the spec of a timer, and nothing else of it: once, also if it is retried. If when the timer is due stays,
+     * intervals and delays go on as they are.
+     *
+     * <pre>{@code
+     * Timer patched = client.patch("report", new Patch().set("labels", Map.of("team", "press")).remove("deadline")).join();
+     * System.out.println(patched.labels() + " " + patched.schedule()); // {team=press} @every 6h
+     * }</pre>
+     *
+     * @param name the name of the timer
+     * @param patch the changes
+     * @return a future of the timer
+     */
+    public CompletableFuture<Timer> patch(String name, Patch patch) {
+        return read(Timer.class, patchCall(name, patch));
+    }
+
+    /**
+     * Changes members of the spec of one revision of a timer, and fails with {@link ConflictException} if it has another one.
+     *
+     * @param name the name of the timer
+     * @param patch the changes
+     * @param ifRevision the revision that is changed
+     * @return a future of the timer
+     */
+    public CompletableFuture<Timer> patch(String name, Patch patch, long ifRevision) {
+        return read(Timer.class, patchCall(name, patch).header("If-Match", "\"" + ifRevision + "\""));
+    }
+
+    private Call patchCall(String name, Patch patch) {
+        return new Call("PATCH", path("timers", name)).body("application/json", Json.bytes(patch.toString())).once();
     }
 
     /**
@@ -625,6 +660,20 @@ public final class RouseAsyncClient implements AutoCloseable {
      */
     public CompletableFuture<Explanation> explain(String name, @Nullable Instant at) {
         return read(Explanation.class, new Call("GET", path("timers", name) + ":explain" + Wire.query(given("at", at, "", null))).repeat());
+    }
+
+    /**
+     * Returns how a timer is in one word, and the path of its badge: a picture on the server that needs no credentials.
+     *
+     * <pre>{@code
+     * System.out.println(client.badge("report").join().state()); // new
+     * }</pre>
+     *
+     * @param name the name of the timer
+     * @return a future of the badge
+     */
+    public CompletableFuture<Badge> badge(String name) {
+        return read(Badge.class, new Call("GET", path("timers", name) + ":badge").repeat());
     }
 
     /**
@@ -1160,6 +1209,50 @@ public final class RouseAsyncClient implements AutoCloseable {
      */
     public CompletableFuture<Namespace> putNamespace(String name, @Nullable Quotas quotas) {
         return read(Namespace.class, new Call("PUT", Wire.path("namespaces", name)).json(given("quotas", quotas, "", null)).repeat());
+    }
+
+    /**
+     * Reads a namespace that was created, with its usage and its rules of notices.
+     *
+     * <pre>{@code
+     * System.out.println(client.getNamespace("billing").join().quotas().timers()); // 1000
+     * }</pre>
+     *
+     * @param name its name
+     * @return a future of the namespace
+     */
+    public CompletableFuture<Namespace> getNamespace(String name) {
+        return read(Namespace.class, new Call("GET", Wire.path("namespaces", name)).repeat());
+    }
+
+    /**
+     * Replaces the rules by which timers of a namespace that have no {@code notify} of their own tell of their failures; the first one whose
+     * labels a timer has counts. It creates the namespace if there is none.
+     *
+     * <pre>{@code
+     * NotifyRule rule = NotifyRule.builder("https://example.com/hook").labels(Map.of("team", "billing")).every(Duration.ofHours(1)).build();
+     * System.out.println(client.putNotify("billing", List.of(rule)).join().notifyTarget().get(0).every()); // PT1H
+     * }</pre>
+     *
+     * @param name the name of the namespace
+     * @param rules all of them
+     * @return a future of the namespace
+     */
+    public CompletableFuture<Namespace> putNotify(String name, List<NotifyRule> rules) {
+        return read(Namespace.class, new Call("PUT", Wire.path("namespaces", name, "notify")).json(Map.of("rules", rules)).repeat());
+    }
+
+    /**
+     * Replaces the rules of one revision of a namespace, and fails with {@link ConflictException} if it has another one. If its answer is
+     * lost, it is not retried.
+     *
+     * @param name the name of the namespace
+     * @param rules all of them
+     * @param ifRevision the revision of the namespace
+     * @return a future of the namespace
+     */
+    public CompletableFuture<Namespace> putNotify(String name, List<NotifyRule> rules, long ifRevision) {
+        return read(Namespace.class, new Call("PUT", Wire.path("namespaces", name, "notify")).json(Map.of("rules", rules, "if_revision", ifRevision)));
     }
 
     /**

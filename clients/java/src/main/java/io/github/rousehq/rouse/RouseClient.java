@@ -15,6 +15,7 @@ import org.jspecify.annotations.Nullable;
 import io.github.rousehq.rouse.model.AdvanceClock;
 import io.github.rousehq.rouse.model.AggregateOptions;
 import io.github.rousehq.rouse.model.Backfilled;
+import io.github.rousehq.rouse.model.Badge;
 import io.github.rousehq.rouse.model.BulkAction;
 import io.github.rousehq.rouse.model.BulkOptions;
 import io.github.rousehq.rouse.model.BulkProgress;
@@ -36,6 +37,7 @@ import io.github.rousehq.rouse.model.Limit;
 import io.github.rousehq.rouse.model.ListOptions;
 import io.github.rousehq.rouse.model.Namespace;
 import io.github.rousehq.rouse.model.Next;
+import io.github.rousehq.rouse.model.NotifyRule;
 import io.github.rousehq.rouse.model.PollOptions;
 import io.github.rousehq.rouse.model.PoolCallOptions;
 import io.github.rousehq.rouse.model.PutLimit;
@@ -273,6 +275,35 @@ public final class RouseClient implements AutoCloseable {
      */
     public Timer update(String name, UnaryOperator<Spec> change) {
         return Calls.await(async.update(name, change));
+    }
+
+    /**
+     * Changes members of the spec of a timer, and nothing else of it: once, also if it is retried. If when the timer is due stays,
+     * intervals and delays go on as they are.
+     *
+     * <pre>{@code
+     * Timer patched = client.patch("report", new Patch().set("labels", Map.of("team", "press")).remove("deadline"));
+     * System.out.println(patched.labels() + " " + patched.schedule()); // {team=press} @every 6h
+     * }</pre>
+     *
+     * @param name the name of the timer
+     * @param patch the changes
+     * @return the timer
+     */
+    public Timer patch(String name, Patch patch) {
+        return Calls.await(async.patch(name, patch));
+    }
+
+    /**
+     * Changes members of the spec of one revision of a timer, and fails with {@link ConflictException} if it has another one.
+     *
+     * @param name the name of the timer
+     * @param patch the changes
+     * @param ifRevision the revision that is changed
+     * @return the timer
+     */
+    public Timer patch(String name, Patch patch, long ifRevision) {
+        return Calls.await(async.patch(name, patch, ifRevision));
     }
 
     /**
@@ -613,6 +644,20 @@ public final class RouseClient implements AutoCloseable {
      */
     public Explanation explain(String name, @Nullable Instant at) {
         return Calls.await(async.explain(name, at));
+    }
+
+    /**
+     * Returns how a timer is in one word, and the path of its badge: a picture on the server that needs no credentials.
+     *
+     * <pre>{@code
+     * System.out.println(client.badge("report").state()); // new
+     * }</pre>
+     *
+     * @param name the name of the timer
+     * @return the badge
+     */
+    public Badge badge(String name) {
+        return Calls.await(async.badge(name));
     }
 
     /**
@@ -1073,6 +1118,50 @@ public final class RouseClient implements AutoCloseable {
      */
     public Namespace putNamespace(String name, @Nullable Quotas quotas) {
         return Calls.await(async.putNamespace(name, quotas));
+    }
+
+    /**
+     * Reads a namespace that was created, with its usage and its rules of notices.
+     *
+     * <pre>{@code
+     * System.out.println(client.getNamespace("billing").quotas().timers()); // 1000
+     * }</pre>
+     *
+     * @param name its name
+     * @return the namespace
+     */
+    public Namespace getNamespace(String name) {
+        return Calls.await(async.getNamespace(name));
+    }
+
+    /**
+     * Replaces the rules by which timers of a namespace that have no {@code notify} of their own tell of their failures; the first one whose
+     * labels a timer has counts. It creates the namespace if there is none.
+     *
+     * <pre>{@code
+     * NotifyRule rule = NotifyRule.builder("https://example.com/hook").labels(Map.of("team", "billing")).every(Duration.ofHours(1)).build();
+     * System.out.println(client.putNotify("billing", List.of(rule)).notifyTarget().get(0).every()); // PT1H
+     * }</pre>
+     *
+     * @param name the name of the namespace
+     * @param rules all of them
+     * @return the namespace
+     */
+    public Namespace putNotify(String name, List<NotifyRule> rules) {
+        return Calls.await(async.putNotify(name, rules));
+    }
+
+    /**
+     * Replaces the rules of one revision of a namespace, and fails with {@link ConflictException} if it has another one. If its answer is
+     * lost, it is not retried.
+     *
+     * @param name the name of the namespace
+     * @param rules all of them
+     * @param ifRevision the revision of the namespace
+     * @return the namespace
+     */
+    public Namespace putNotify(String name, List<NotifyRule> rules, long ifRevision) {
+        return Calls.await(async.putNotify(name, rules, ifRevision));
     }
 
     /**

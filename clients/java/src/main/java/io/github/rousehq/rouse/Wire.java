@@ -15,7 +15,6 @@ import java.time.OffsetDateTime;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -80,7 +79,7 @@ final class Wire {
                 throw new IllegalStateException(e);
             }
             if (value instanceof Payload payload) {
-                out.put(payload.isJson() ? "payload" : "payload_base64", payload.isJson() ? new Json.Raw(payload.text()) : Base64.getEncoder().encodeToString(payload.bytes()));
+                out.putAll(payload.members());
             } else if (value != null && !(value instanceof List<?> list && list.isEmpty()) && !(value instanceof Map<?, ?> map && map.isEmpty())) {
                 out.put(member.json, encode(value));
             }

@@ -29,6 +29,7 @@ import io.github.rousehq.rouse.model.Fault;
 import io.github.rousehq.rouse.model.Filter;
 import io.github.rousehq.rouse.model.Fire;
 import io.github.rousehq.rouse.model.ListOptions;
+import io.github.rousehq.rouse.model.NotifyRule;
 import io.github.rousehq.rouse.model.PollOptions;
 import io.github.rousehq.rouse.model.PutLimit;
 import io.github.rousehq.rouse.model.Quotas;
@@ -214,6 +215,16 @@ public final class Conformance {
             case "upsert" -> {
                 Spec spec = read(Spec.class, given.get("spec"));
                 yield given.containsKey("revision") ? invoke(c, "upsert", name, spec, given.get("revision")) : invoke(c, given.containsKey("existing") ? "upsertExisting" : "upsert", name, spec);
+            }
+            case "patch" -> {
+                Patch patch = Patch.json(Json.write(given.get("patch")));
+                yield given.containsKey("revision") ? invoke(c, "patch", name, patch, given.get("revision")) : invoke(c, "patch", name, patch);
+            }
+            case "badge" -> invoke(c, "badge", name);
+            case "get_namespace" -> invoke(c, "getNamespace", name);
+            case "put_notify" -> {
+                List<NotifyRule> rules = ((List<?>) given.get("rules")).stream().map(rule -> read(NotifyRule.class, rule)).toList();
+                yield given.containsKey("revision") ? invoke(c, "putNotify", name, rules, given.get("revision")) : invoke(c, "putNotify", name, rules);
             }
             case "create_batch" -> {
                 List<NewTimer> timers = new ArrayList<>();

@@ -111,7 +111,7 @@ class ExamplesTest {
     @Test
     void thoseOfTheComments() throws Exception {
         List<String> sync = new ArrayList<>(List.of(IMPORTS));
-        sync.addAll(comments("RouseClient.java", "Payload.java", "Webhooks.java", "testing/DevServer.java"));
+        sync.addAll(comments("RouseClient.java", "Payload.java", "Patch.java", "Webhooks.java", "testing/DevServer.java"));
         run("Sync", 30, sync, "");
         List<String> async = new ArrayList<>(List.of(IMPORTS));
         async.addAll(comments("RouseAsyncClient.java"));

@@ -82,4 +82,75 @@ public record Notify(
     public Notify {
         events = Values.copy(events);
     }
+
+    /** Returns a builder of Notify. */
+    public static Builder builder() {
+        return new Builder();
+    }
+
+    /** Returns a builder that has all of this. */
+    public Builder toBuilder() {
+        Builder copy = new Builder();
+        copy.target = target;
+        copy.events = events;
+        copy.late = late;
+        copy.after = after;
+        copy.every = every;
+        copy.format = format;
+        return copy;
+    }
+
+    /** Builds a Notify. Members that are not set have their defaults. */
+    public static final class Builder {
+        private @Nullable String target;
+        private List<Notify.Event> events = List.of();
+        private @Nullable Duration late;
+        private @Nullable Long after;
+        private @Nullable Duration every;
+        private Notify.@Nullable Format format;
+
+        private Builder() {
+        }
+
+        /** Sets its target. */
+        public Builder target(String target) {
+            this.target = target;
+            return this;
+        }
+
+        /** The events; none: all that can happen, late only with the member late. */
+        public Builder events(List<Notify.Event> events) {
+            this.events = events;
+            return this;
+        }
+
+        /** Of late: an occurrence began later than this after it was due. */
+        public Builder late(Duration late) {
+            this.late = late;
+            return this;
+        }
+
+        /** Of dead: from this number of dead letters in a row on. */
+        public Builder after(long after) {
+            this.after = after;
+            return this;
+        }
+
+        /** At most one notice in so long a time, with the number of events. */
+        public Builder every(Duration every) {
+            this.every = every;
+            return this;
+        }
+
+        /** Of the payload; left out, it has all members. */
+        public Builder format(Notify.Format format) {
+            this.format = format;
+            return this;
+        }
+
+        /** Returns the Notify. */
+        public Notify build() {
+            return new Notify(target, events, late, after, every, format);
+        }
+    }
 }
