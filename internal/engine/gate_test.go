@@ -212,7 +212,7 @@ func TestALimitBoundsHowManyBegin(t *testing.T) {
 				sink := &recorder{}
 				limits := newLimits(rouse.Limit{Name: "a", Rate: c.rate})
 				h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{Limits: limits}})
-				time.Sleep(time.Hour) // a node that has just started knows no unused rate
+				time.Sleep(2 * time.Minute) // a node that has just started knows no unused rate
 				var list []timers.Put
 				for i := range 2 * c.atMost {
 					list = append(list, timers.Put{Key: key(fmt.Sprint(i)), Spec: rouse.Spec{Schedule: "@after 1s", Target: "test:a", Limit: "a"}})

@@ -86,9 +86,9 @@ func TestMisfirePoliciesAfterAWaitForALimit(t *testing.T) {
 			h.put(fmt.Sprint("within", i), "@after 1s", withLimit("a", ""), within)
 		}
 		h.put("skip", "@after 1s", withLimit("a", ""), misfire(rouse.MisfireSkip))
-		h.put("latest", "@every 1h", withLimit("a", ""))
-		h.put("late", "@after 2h", withLimit("a", ""))
-		time.Sleep(5*time.Hour + 30*time.Minute)
+		h.put("latest", "@every 10m", withLimit("a", ""))
+		h.put("late", "@after 20m", withLimit("a", ""))
+		time.Sleep(55 * time.Minute)
 		if n := len(sink.got()); n != 0 {
 			t.Errorf("%d began", n)
 		}
@@ -102,9 +102,9 @@ func TestMisfirePoliciesAfterAWaitForALimit(t *testing.T) {
 			t.Errorf("%v began", got)
 		}
 		for i := range 20 {
-			h.wantMissedFor(fmt.Sprint("within", i), 5*time.Hour+30*time.Minute-time.Second)
+			h.wantMissedFor(fmt.Sprint("within", i), 55*time.Minute-time.Second)
 		}
-		h.wantMissedFor("skip", 5*time.Hour+30*time.Minute-time.Second)
+		h.wantMissedFor("skip", 55*time.Minute-time.Second)
 		h.wantEndings("latest", "missed×4", "fired")
 		if r := h.records("latest"); r[0].Cause != rouse.CauseLimit {
 			t.Errorf("%+v", r[0])

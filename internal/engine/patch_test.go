@@ -21,7 +21,7 @@ func TestAPatchKeepsTheRest(t *testing.T) {
 	}
 	labels := change(func(s *rouse.Spec) { s.Labels = map[string]string{"team": "a"} })
 	limited := change(func(s *rouse.Spec) { s.Limit = "payments" })
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		schedule string
 		patch    timers.PatchRequest
 		first    time.Duration // after the timer was made; the patch comes after 40 minutes
@@ -39,35 +39,40 @@ func TestAPatchKeepsTheRest(t *testing.T) {
 		"to a target of its own":     {"@every 1h", change(func(s *rouse.Spec) { s.Target = "x:z" }), time.Hour, false},
 		"from many times to one":     {"@every 1h", change(func(s *rouse.Spec) { s.Schedule = "@after 1h" }), 100 * time.Minute, true},
 		"what it has: nothing comes": {"@every 1h", change(func(*rouse.Spec) {}), time.Hour, false},
-	} {
-		bubble(t, func(t *testing.T) {
-			from := time.Now()
-			h := start(t, mem.New(), &recorder{}, timers.Options{Engine: engine.Options{Buckets: 64}})
-			was := h.put("a", c.schedule)
-			time.Sleep(40 * time.Minute)
+	}
+	bubble(t, func(t *testing.T) {
+		from := time.Now()
+		h := start(t, mem.New(), &recorder{}, timers.Options{Engine: engine.Options{Buckets: 64}})
+		made := map[string]rouse.Timer{}
+		for name, c := range cases {
+			made[name] = h.put(name, c.schedule)
+		}
+		time.Sleep(40 * time.Minute)
+		for name, c := range cases {
+			was := made[name]
 			only := c.patch
 			only.Validate = true
-			if res, err := h.Patch(t.Context(), key("a"), only); err != nil || len(res.Next) == 0 || res.Next[0].Time().Sub(from).Truncate(time.Second) != c.first {
+			if res, err := h.Patch(t.Context(), key(name), only); err != nil || len(res.Next) == 0 || res.Next[0].Time().Sub(from).Truncate(time.Second) != c.first {
 				t.Errorf("%s: validated: %v, %v", name, res.Next, err)
 			}
-			if is, err := h.Get(t.Context(), key("a")); err != nil || is.Revision != was.Revision {
+			if is, err := h.Get(t.Context(), key(name)); err != nil || is.Revision != was.Revision {
 				t.Errorf("%s: only validated, and it has revision %d instead of %d; %v", name, is.Revision, was.Revision, err)
 			}
-			res, err := h.Patch(t.Context(), key("a"), c.patch)
+			res, err := h.Patch(t.Context(), key(name), c.patch)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if begins := res.Timer.Generation != was.Generation; begins != c.begins || res.Timer.Created != was.Created {
 				t.Errorf("%s: a new generation: %v; created %v", name, begins, res.Timer.Created)
 			}
-			if again, err := h.Patch(t.Context(), key("a"), c.patch); err != nil || !again.Unchanged {
+			if again, err := h.Patch(t.Context(), key(name), c.patch); err != nil || !again.Unchanged {
 				t.Errorf("%s: the same again is no change: %v, %v", name, again.Unchanged, err)
 			}
-			if is, err := h.Get(t.Context(), key("a")); err != nil || is.Due.Time().Sub(from).Truncate(time.Second) != c.first {
+			if is, err := h.Get(t.Context(), key(name)); err != nil || is.Due.Time().Sub(from).Truncate(time.Second) != c.first {
 				t.Errorf("%s: first due %v, want %v; %v", name, is.Due, c.first, err)
 			}
-		})
-	}
+		}
+	})
 	bubble(t, func(t *testing.T) {
 		h := start(t, mem.New(), &recorder{}, timers.Options{})
 		was := h.put("a", "@every 1h")

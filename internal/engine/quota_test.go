@@ -279,9 +279,9 @@ func TestQuotasOfOccurrencesThatClientsAskFor(t *testing.T) {
 		from := time.Now()
 		h.put("a", "@every 1m", func(p *timers.Put) {
 			p.Spec.Payload, p.Spec.Overlap = make([]byte, 1000), rouse.OverlapWait
-			p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: time.Hour, Jitter: -1}
+			p.Spec.Retry = rouse.Retry{Attempts: 2, Interval: 10 * time.Minute, Jitter: -1}
 		})
-		time.Sleep(3 * time.Hour)
+		time.Sleep(105 * time.Minute)
 		if _, err := h.Pause(ctx, key("a"), "", 0); err != nil {
 			t.Fatal(err)
 		}
@@ -310,7 +310,7 @@ func TestQuotasOfOccurrencesThatClientsAskFor(t *testing.T) {
 		if err := backfill(100); !errors.Is(err, rouse.ErrQuota) || !strings.Contains(err.Error(), rouse.QuotaBytes) || rows(rouse.StateFiring) < 40 || rows(rouse.StateFiring) > 60 {
 			t.Errorf("beyond the quota of bytes: %d, %v", rows(rouse.StateFiring), err)
 		}
-		time.Sleep(3 * time.Hour)
+		time.Sleep(30 * time.Minute)
 		dead, _, err := h.List(ctx, rouse.Query{Namespace: "n", States: []rouse.State{rouse.StateDead}, Limit: 100})
 		if err != nil || len(dead) < 40 || rows(rouse.StateFiring) != 0 {
 			t.Fatalf("%d dead letters, %v", len(dead), err)

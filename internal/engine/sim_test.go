@@ -26,7 +26,7 @@ import (
 // and loses responses; crashes; nodes that freeze; orderly restarts; or none, where no violation is excused.
 //
 // A seed identifies a run: ROUSE_SEED=n repeats one, as far as goroutines run in the same order;
-// ROUSE_SEEDS=n runs n seeds, ROUSE_LONG=1 all of those below, not a third; ROUSE_HISTORIES is a directory
+// ROUSE_SEEDS=n runs n seeds, ROUSE_LONG=1 all of those below, not a sixth; ROUSE_HISTORIES is a directory
 // for the histories of failed runs.
 func TestSimulation(t *testing.T) {
 	for _, l := range scenarios {
@@ -81,7 +81,7 @@ var scenarios = []scenario{
 }
 
 func simulations(t *testing.T, l scenario) {
-	seeds := poll.Rounds((l.seeds+2)/3, l.seeds)
+	seeds := poll.Rounds((l.seeds+5)/6, l.seeds)
 	if n, err := strconv.Atoi(os.Getenv("ROUSE_SEEDS")); err == nil {
 		seeds = n
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rousehq/rouse/internal/claim"
 	"github.com/rousehq/rouse/internal/engine"
 	"github.com/rousehq/rouse/internal/limit"
+	"github.com/rousehq/rouse/internal/poll"
 	"github.com/rousehq/rouse/internal/quota"
 	"github.com/rousehq/rouse/internal/timers"
 	"github.com/rousehq/rouse/schedule"
@@ -141,12 +142,16 @@ func (c *targetCluster) putTimers(n *targetNode, target string, from, count int)
 
 // TestLimitsOfTargetsOfACluster: over nodes that come and go in order, no more are in progress, and no more
 // begin, than a limit has. Where nodes own buckets, most of it is used, and each node gets a turn at a
-// concurrency of 1. Nodes that hold rows go through a long queue more slowly, with a limit and without.
+// concurrency of 1. Nodes that hold rows go through a long queue more slowly, with a limit and without. Every
+// second case runs, others each day, and all with ROUSE_LONG=1.
 func TestLimitsOfTargetsOfACluster(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		nodes int
 		owns  bool
 	}{{1, true}, {3, true}, {5, true}, {3, false}} {
+		if !poll.Today(i, 2) {
+			continue
+		}
 		t.Run(fmt.Sprint(c.nodes, c.owns), func(t *testing.T) {
 			bubble(t, func(t *testing.T) { modelTargets(t, c.nodes, c.owns) })
 		})

@@ -23,20 +23,20 @@ func TestBadgeStates(t *testing.T) {
 				t.Errorf("%s is %s, want %s: %v", key.Name, got, want, err)
 			}
 		}
-		key := made(t, ts, "hourly", rouse.Spec{Schedule: "@every 1h", Target: "x:work"}).Key
+		key := made(t, ts, "a", rouse.Spec{Schedule: "@every 1m", Target: "x:work"}).Key
 		want(key, BadgeNew)
-		time.Sleep(61 * time.Minute)
+		time.Sleep(61 * time.Second)
 		want(key, BadgeOK)
 		sink.answerWith("x:work", down)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute)
 		want(key, BadgeFailing)
 		if _, err := ts.Skip(t.Context(), key, 1, ""); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute)
 		want(key, BadgeFailing)
 		sink.succeedAt("x:work")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute)
 		want(key, BadgeOK)
 		if _, err := ts.Pause(t.Context(), key, "", 0); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestBadgeStates(t *testing.T) {
 		want(check, BadgeOK)
 		report(rouse.ReportFail)
 		want(check, BadgeFailing)
-		time.Sleep(24 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		want(check, BadgeLate)
 		report(rouse.ReportSuccess)
 		want(check, BadgeOK)

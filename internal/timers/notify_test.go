@@ -400,9 +400,9 @@ func TestNoticesOutliveTheirTimer(t *testing.T) {
 				sink.answerWith("x:work", down)
 				sink.answerWith("x:pager", rouse.Outcome{Verdict: rouse.Failed, Detail: "off"})
 				ts := running(t, mem.New(), sink, Options{})
-				key := made(t, ts, "a", rouse.Spec{Schedule: "@every 3h", Target: "x:work",
+				key := made(t, ts, "a", rouse.Spec{Schedule: "@every 30m", Target: "x:work",
 					Notify: rouse.Notify{Target: "x:pager"}, OnFailure: "x:pager"}).Key
-				time.Sleep(3*time.Hour + time.Minute)
+				time.Sleep(31 * time.Minute)
 				change(t, ts, key)
 				time.Sleep(time.Hour)
 				sink.succeedAt("x:pager")
@@ -418,8 +418,8 @@ func TestNoticesOutliveTheirTimer(t *testing.T) {
 		sink.answerWith("x:work", down)
 		sink.answerWith("x:pager", down)
 		ts := running(t, mem.New(), sink, Options{})
-		made(t, ts, "a", rouse.Spec{Schedule: "@after 1h", Target: "x:work", Notify: rouse.Notify{Target: "x:pager"}, OnFailure: "x:pager"})
-		time.Sleep(3 * time.Hour)
+		made(t, ts, "a", rouse.Spec{Schedule: "@after 1m", Target: "x:work", Notify: rouse.Notify{Target: "x:pager"}, OnFailure: "x:pager"})
+		time.Sleep(2 * time.Hour)
 		if n, err := ts.store.Count(t.Context(), rouse.Query{States: []rouse.State{rouse.StateDead}}); err != nil || n != 3 {
 			t.Errorf("%d dead letters, %v: not the occurrence and two notices", n, err)
 		}
