@@ -44,7 +44,7 @@ LONGEST = ./internal/engine ./node ./store/front ./store/postgres ./store/pebble
 # What the tests of these drive is the real binary, in processes of its own, or a browser. Those of cmd/rouse run commands and
 # nodes whose packages the detector watches in their own tests, and those of the root read all code and are pure: with it, they
 # took six and twenty times as long.
-BINARY = ./test/console ./docs ./cmd/rouse ./test/crash . ./test/matrix
+BINARY = ./test/console ./docs ./cmd/rouse ./test/crash . ./test/conformance ./test/matrix
 OTHERS = $$($(GO) list ./... | grep -v -E '(^[^/]*/[^/]*/[^/]*|/(bench|cmd/rouse|docs|test/(cluster|conformance|console|crash|matrix)))$$')
 
 # All code was vetted before. Tests with real servers wait a lot: four packages at a time keep two cores busy. Nodes that
@@ -53,7 +53,7 @@ OTHERS = $$($(GO) list ./... | grep -v -E '(^[^/]*/[^/]*/[^/]*|/(bench|cmd/rouse
 test: about servers format vet cross generated ## everything that must hold: format, vet, staticcheck, generated code, all tests; those of packages with the race detector
 	$(GO) -C tools build -o ../bin/testrun ./testrun
 	@bin/testrun -go $(GO) -- "-vet=off $(RACE) -p=4 -timeout=20m $(LONGEST) $(OTHERS)" "-vet=off -p=3 -timeout=20m $(BINARY)" \
-		"-vet=off -p=2 -timeout=20m ./test/cluster ./bench ./test/conformance" "-C=tools -vet=off ./..."
+		"-vet=off -p=2 -timeout=20m ./test/cluster ./bench" "-C=tools -vet=off ./..."
 
 .PHONY: about
 about:
