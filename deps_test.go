@@ -112,6 +112,7 @@ var rules = []struct {
 	{"internal/console", "the files of the web console; knows HTTP only", nil},
 	{"client", "speaks the gRPC API", []string{floor, ".", "api/rouse/v1", "internal/grpclink"}},
 	{"internal/declare", "makes timers as they are declared, through the API", []string{".", "api", "client", "schedule"}},
+	{"internal/scaler", "tells KEDA how many timers are due", []string{".", "api/keda", "api/rouse/v1"}},
 	{"internal/controller", "keeps timers as objects of Kubernetes declare them", []string{floor, ".", "api", "client", "internal/declare", "internal/kubelink"}},
 	{"internal/server/openapitest", "tests only: checks answers against the description of the API", []string{"api"}},
 	{"internal/transport", "the connections of a server, and the memory of what arrives on them; knows no operation", []string{floor, ".", "api"}},
@@ -145,7 +146,7 @@ var rules = []struct {
 	{"cmd/rouse/internal/move", "commands that take timers from one place to another", []string{".", "api", "api/dapr", "client", "cmd/rouse/internal/cli", "cmd/rouse/internal/flags", "internal/backup", "internal/dapr/identity", "internal/declare", "internal/foreign", "internal/migrate", "internal/pool/target", "internal/private", "node", "store"}},
 	{"cmd/rouse/internal/pool", "commands for pools of workers", []string{floor, ".", "api", "api/rouse/v1", "client", "cmd/rouse/internal/cli", "cmd/rouse/internal/config", "cmd/rouse/internal/daemon", "internal/pool", "node", "internal/grpclink"}},
 	{"cmd/rouse/internal/admin", "commands by which a server is looked after", []string{floor, ".", "api", "api/reminder/v1", "api/rouse/v1", "client", "cmd/rouse/internal/cli", "cmd/rouse/internal/config", "cmd/rouse/internal/flags", "internal/private", "node", "store"}},
-	{"cmd/rouse/internal/serve", "commands that are servers", []string{floor, ".", "client", "cmd/rouse/internal/cli", "cmd/rouse/internal/config", "cmd/rouse/internal/daemon", "internal/claim", "internal/controller", "internal/kubelink", "internal/setting", "node", "store"}},
+	{"cmd/rouse/internal/serve", "commands that are servers", []string{floor, ".", "client", "cmd/rouse/internal/cli", "cmd/rouse/internal/config", "cmd/rouse/internal/daemon", "api/keda", "internal/certs", "internal/claim", "internal/controller", "internal/kubelink", "internal/scaler", "internal/setting", "node", "store"}},
 	{"cmd/rouse/internal/tool", "commands that help to work with rouse", []string{floor, ".", "api", "bench", "client", "cmd/rouse/internal/cli", "cmd/rouse/internal/daemon", "docs", "internal/book", "rousetest/history", "sink/webhook", "internal/grpclink"}},
 	{"cmd/rouse", "the program: the only place that knows every command", []string{floor, ".", "bench", "client", "cmd/rouse/internal", "internal/server", "node"}},
 }

@@ -95,7 +95,8 @@ type Replaced struct {
 
 // Replace creates a timer, or gives the existing one another spec. It is retried, unless it has an IfRevision
 // or IfNew and no Idempotency-Key (WithIdempotencyKey): a retry could not distinguish its own first try from
-// another client's change.
+// another client's change. Without such a key, a delay (@after) counts from the last try, whose timer
+// replaces the one that an earlier try may have made, and which may have fired.
 func (c *Client) Replace(ctx context.Context, namespace, name string, spec rouse.Spec,
 	cs ...Condition) (Replaced, error) {
 	cond := conditionOf(cs)

@@ -48,6 +48,7 @@ type commands struct {
 	Schema     admin.SchemaCmd    `cmd:"" group:"server" help:"Show or migrate the schema of a PostgreSQL, or give roles their rights."`
 
 	Controller    serve.ControllerCmd    `cmd:"" group:"server" help:"Keep timers as objects of Kubernetes declare them."`
+	Scaler        serve.ScalerCmd        `cmd:"" group:"server" help:"Tell KEDA how many timers are due, so that it scales workers ahead of time."`
 	DaprScheduler serve.DaprSchedulerCmd `cmd:"" group:"server" help:"Run in place of Dapr's scheduler, with its flags."`
 
 	Create timer.CreateCmd `cmd:"" group:"timers" help:"Create a timer, or many from a file."`

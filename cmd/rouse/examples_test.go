@@ -22,7 +22,7 @@ import (
 // parsedOnly are the examples that are parsed and not run, as they need more than a server, or never end.
 // Scripts run their commands.
 var parsedOnly = regexp.MustCompile(`^(dev|pool|cert|controller|dapr-|migrate-store|backup|restore|listen|mcp|bench|check)\b` +
-	`|^(profile|schema|work|call|answer|completion|docs|reminders|import-reminders|clock advance)\b` +
+	`|^(profile|scaler|schema|work|call|answer|completion|docs|reminders|import-reminders|clock advance)\b` +
 	`|--server|--offline|--tls-cert|/etc/|/var/|(-f|--follow)$|from dapr-etcd`)
 
 // madeUp is what examples name that no server has.
