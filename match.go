@@ -69,10 +69,10 @@ func containsFold(s, text string) bool {
 }
 
 // Record reports whether a record is sought. now is the target of the timer if it exists; a record of an
-// occurrence that fired has none of its own.
+// occurrence that fired has none of its own. That of a notice was another one.
 func (s *Sought) Record(r *Record, now string) bool {
 	target := r.Target
-	if target == "" {
+	if target == "" && r.Cause != CauseNotice {
 		target = now
 	}
 	if !s.matchesTarget(target) || s.Code != 0 && r.Code != s.Code {

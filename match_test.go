@@ -40,6 +40,20 @@ func TestHostileFilters(t *testing.T) {
 	}
 }
 
+// TestTargetsOfRecords: an occurrence that fired went to the target that its timer has, a notice did not.
+func TestTargetsOfRecords(t *testing.T) {
+	for _, c := range []struct {
+		cause  Cause
+		target string
+		want   bool
+	}{{CauseDelivered, "", true}, {CauseNotice, "", false}, {CauseRejected, "b", false}, {CauseRejected, "a/x", true}} {
+		s := Sought{Target: "a*"}
+		if s.Record(&Record{Cause: c.cause, Target: c.target}, "a") != c.want {
+			t.Errorf("%v of %q: found %v", c.cause, c.target, !c.want)
+		}
+	}
+}
+
 func problemsOf(err error) []Problem {
 	if inv, ok := errors.AsType[*Invalid](err); ok {
 		return inv.Problems
