@@ -58,7 +58,7 @@ test: about servers format vet cross generated ## everything that must hold: for
 .PHONY: about
 about:
 	@echo "make test: installs the servers that tests use, if they are missing, vets all code, builds what is tested, and runs all tests."
-	@echo "It takes about 15 minutes on two cores, 25 on busy ones. A test that fails is run once more at the end, and listed."
+	@echo "It takes about 25 minutes on two cores, more on busy ones. A test that fails is run once more at the end, and listed."
 
 .PHONY: servers
 servers: ## what tests use: PostgreSQL, Redis, RabbitMQ, NATS, PgBouncer, Prometheus, and what clients are built with; installed if they are missing
