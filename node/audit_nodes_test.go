@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rousehq/rouse"
 	"github.com/rousehq/rouse/client"
@@ -48,8 +49,15 @@ func TestAuditOfSeveralNodes(t *testing.T) {
 			if _, err := clients[1].Create(t.Context(), "default", "x", rouse.Spec{Schedule: "@every 1h", Target: "stream:x"}); err != nil {
 				t.Fatal(err)
 			}
-			if e := <-followed; e.Node != "b" || e.Verb != "timers.create" {
-				t.Errorf("the event is %+v", e)
+			select {
+			case e := <-followed:
+				if e.Node != "b" || e.Verb != "timers.create" {
+					t.Errorf("the event is %+v", e)
+				}
+			case err := <-began:
+				t.Fatalf("the log is followed no more: %v", err)
+			case <-time.After(poll.Patience):
+				t.Fatal("the event has not come")
 			}
 			if err := <-began; !errors.Is(err, enough) {
 				t.Error(err)

@@ -36,7 +36,7 @@ func newPool(ctx context.Context, url string, o *Options, conns int) (*pgxpool.P
 
 // pingIdle is how long a connection has been idle when it is tested before its next call, because a server or
 // a pooler may have closed it: the connections that polls keep busy need no test.
-const pingIdle = 10 * time.Second
+const pingIdle = 2 * time.Second
 
 // raiseRevisions makes revisions continue above all that were given before a failover or a restore, if there
 // was one, so that none is given twice. A standby that was promoted may have lost changes, and with them the
