@@ -144,7 +144,7 @@ func (b *Book) Run(ctx context.Context, alone bool) {
 			mine := b.newPublished(time.Since(last).Seconds())
 			last = time.Now()
 			if b.isPublished(&mine) {
-				b.divideRates(b.shares.published())
+				b.divideRates(b.shares.copyPeers())
 			} else if now, err := b.opts.Now(ctx); err == nil { // else the shares stay
 				if b.publishDemand(ctx, now, mine, alone) == nil {
 					peers := b.shares.livePublished(now)
@@ -246,8 +246,8 @@ func (s *shares) setOwnPublished(node string, p published) {
 	s.peers[node] = p
 }
 
-// published returns the notes of the nodes that lived in the last round.
-func (s *shares) published() map[string]published {
+// copyPeers returns the notes of the nodes that lived in the last round.
+func (s *shares) copyPeers() map[string]published {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.peers)

@@ -3,6 +3,7 @@
 package scaler
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -86,7 +87,7 @@ func (s *Scaler) parseTrigger(ref *keda.ScaledObjectRef) (d demand, err error) {
 			return d, status.Error(codes.InvalidArgument, rouse.Under(name, err).Error())
 		}
 	}
-	if err := d.query.Check(); err != nil {
+	if err := cmp.Or(rouse.CheckNamespace(d.query.Namespace), d.query.Check()); err != nil { // none would be all
 		return d, status.Error(codes.InvalidArgument, err.Error())
 	}
 	return d, nil

@@ -19,8 +19,8 @@ import (
 	_ "github.com/rousehq/rouse/node/api"
 )
 
-// serve starts a node and a scaler in front of it, and returns clients of both.
-func serve(t *testing.T) (*client.Client, keda.ExternalScalerClient) {
+// startScaler starts a node and a scaler in front of it, and returns clients of both.
+func startScaler(t *testing.T) (*client.Client, keda.ExternalScalerClient) {
 	t.Helper()
 	n, err := node.Open(t.Context(), "mem:", node.WithAPI("127.0.0.1:0"))
 	if err != nil {
@@ -64,7 +64,7 @@ func serve(t *testing.T) (*client.Client, keda.ExternalScalerClient) {
 // TestWhatIsDueIsCounted: timers that match, and come due ahead of time, are the demand; those of other
 // namespaces and paused ones are not.
 func TestWhatIsDueIsCounted(t *testing.T) {
-	timers, scaler := serve(t)
+	timers, scaler := startScaler(t)
 	create := func(namespace, name, when string, labels map[string]string) {
 		t.Helper()
 		spec := rouse.Spec{Schedule: when, Target: "stream:jobs", Labels: labels}
@@ -108,7 +108,7 @@ func TestWhatIsDueIsCounted(t *testing.T) {
 
 // TestAScalerIsPushed: a stream reports now, and at each change, whether something is due.
 func TestAScalerIsPushed(t *testing.T) {
-	timers, scaler := serve(t)
+	timers, scaler := startScaler(t)
 	stream, err := scaler.StreamIsActive(t.Context(), &keda.ScaledObjectRef{Namespace: "shop", ScalerMetadata: map[string]string{"ahead": "2h"}})
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +149,9 @@ func TestTriggers(t *testing.T) {
 		if err != nil || got.MetricSpecs[0].TargetSize != want.TargetSize || got.MetricSpecs[0].TargetSizeFloat != want.TargetSizeFloat {
 			t.Errorf("%q: %v, %v", value, got, err)
 		}
+	}
+	if _, err := s.IsActive(t.Context(), &keda.ScaledObjectRef{}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("without a namespace: %v", err)
 	}
 	for name, value := range map[string]string{"perReplica": "0", "ahead": "25h", "labels": "a", "prefix": "\x01", "namespace": "b", "aheads": "1s"} {
 		ref := &keda.ScaledObjectRef{Namespace: "a", ScalerMetadata: map[string]string{name: value}}

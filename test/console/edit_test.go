@@ -24,8 +24,8 @@ func (p *tab) openForm(act string) {
 	p.until(`!!document.querySelector("dialog[open] form")`)
 }
 
-// fill replaces the text of a field of the dialog.
-func (p *tab) fill(field, text string) {
+// fillField replaces the text of a field of the dialog.
+func (p *tab) fillField(field, text string) {
 	p.t.Helper()
 	eval[bool](p, fmt.Sprintf(`document.querySelector("dialog [name=%s]").closest("details")?.setAttribute("open", "") ?? true`, field))
 	p.tabTo(fmt.Sprintf("dialog [name=%s]", field))
@@ -77,8 +77,8 @@ func TestEdit(t *testing.T) {
 	before := get()
 
 	p.openForm("edit")
-	p.fill("labels", "team=two\ntier=1")
-	p.fill("attempts", "5")
+	p.fillField("labels", "team=two\ntier=1")
+	p.fillField("attempts", "5")
 	p.until(`!!document.querySelector("dialog [role=status]")?.innerText.includes("Changes labels.team, retry.attempts.")`)
 	if get().Revision != before.Revision {
 		t.Error("something was written before the confirmation")
@@ -94,7 +94,7 @@ func TestEdit(t *testing.T) {
 
 	p.until(`document.querySelector(".facts").parentElement.parentElement.innerText.includes("stream:y")`)
 	p.openForm("edit")
-	p.fill("target", "stream:mine")
+	p.fillField("target", "stream:mine")
 	patch(`{"target": "stream:theirs"}`)
 	p.refuseForm("Another client changed target of coffee in the meantime, so nothing was written.")
 	if target := get().Spec.Target; target != "stream:theirs" {
@@ -103,16 +103,16 @@ func TestEdit(t *testing.T) {
 
 	p.open("/timers/default/coffee")
 	p.openForm("edit")
-	p.fill("deadline", "20m")
+	p.fillField("deadline", "20m")
 	patch(`{"deadline": "1200s"}`) // the same
 	p.submitForm()
 	p.openForm("edit")
 	p.refuseForm("Nothing is changed yet.")
 	p.openForm("edit")
-	p.fill("payload", "{")
+	p.fillField("payload", "{")
 	p.refuseForm("The payload is not JSON yet.")
 	p.openForm("edit")
-	p.fill("deadline", "soon")
+	p.fillField("deadline", "soon")
 	p.tabTo("dialog button[type=submit]")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(`!!document.querySelector("dialog form > div > [role=alert]")?.innerText.includes("deadline")`)
@@ -141,17 +141,17 @@ func TestNotices(t *testing.T) {
 	p := b.tab(t, w.url, looks[0])
 	p.open("/notices?ns=default")
 	p.openForm("create")
-	p.fill("target", "stream:all")
-	p.fill("after", "3")
+	p.fillField("target", "stream:all")
+	p.fillField("after", "3")
 	if len(rules()) > 0 {
 		t.Error("there is a rule before the confirmation")
 	}
 	p.submitForm()
 	p.openForm("create")
-	p.fill("labels", "team=one")
-	p.fill("target", "stream:one")
-	p.fill("events", "dead, missed")
-	p.fill("every", "1h")
+	p.fillField("labels", "team=one")
+	p.fillField("target", "stream:one")
+	p.fillField("events", "dead, missed")
+	p.fillField("every", "1h")
 	p.submitForm()
 	list := rules()
 	if len(list) != 2 || list[0].Target != "stream:one" || list[0].Labels["team"] != "one" || len(list[0].Events) != 2 ||
@@ -160,16 +160,16 @@ func TestNotices(t *testing.T) {
 	}
 	p.until(`document.querySelectorAll("table[aria-label=Rules] tr[data-at]").length === 2`)
 	p.openForm("create")
-	p.fill("labels", "team=one")
-	p.fill("target", "stream:two")
+	p.fillField("labels", "team=one")
+	p.fillField("target", "stream:two")
 	p.refuseForm("There is a rule of team=one")
 	p.openForm("create")
-	p.fill("labels", "team=two")
-	p.fill("target", "timer:coffee")
+	p.fillField("labels", "team=two")
+	p.fillField("target", "timer:coffee")
 	p.refuseForm("rules[1].target")
 
 	p.openForm("set")
-	p.fill("target", "stream:changed")
+	p.fillField("target", "stream:changed")
 	put(append(list, rouse.NotifyRule{Labels: map[string]string{"x": "y"}, Notify: rouse.Notify{Target: "stream:theirs"}})...)
 	p.submitForm()
 	list = rules()
@@ -178,7 +178,7 @@ func TestNotices(t *testing.T) {
 	}
 	p.until(`document.querySelector("table[aria-label=Rules]").innerText.includes("stream:changed")`)
 	p.openForm("set")
-	p.fill("target", "stream:mine")
+	p.fillField("target", "stream:mine")
 	list[0].After = 7
 	put(list...)
 	p.refuseForm("was changed in the meantime, so nothing was written")

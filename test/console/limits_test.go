@@ -27,9 +27,9 @@ func TestLimits(t *testing.T) {
 	p := b.tab(t, w.url, looks[0])
 	p.open("/limits?ns=default")
 	p.openForm("create")
-	p.fill("name", "payments")
-	p.fill("concurrency", "10")
-	p.fill("rate", "100/1m")
+	p.fillField("name", "payments")
+	p.fillField("concurrency", "10")
+	p.fillField("rate", "100/1m")
 	if _, _, err := w.Client.Limits().Get(t.Context(), rousetest.Namespace, "payments"); !errors.Is(err, rouse.ErrNotFound) {
 		t.Errorf("before the confirmation: %v", err)
 	}
@@ -41,14 +41,14 @@ func TestLimits(t *testing.T) {
 	}
 
 	p.openForm("create")
-	p.fill("name", "payments")
-	p.fill("concurrency", "1")
+	p.fillField("name", "payments")
+	p.fillField("concurrency", "1")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(`!!document.querySelector("dialog [role=alert]")?.innerText.includes("There is a limit payments")`)
 	p.do(chromedp.KeyEvent(kb.Escape))
 
 	p.openForm("set")
-	p.fill("concurrency", "5")
+	p.fillField("concurrency", "5")
 	p.submitForm()
 	if l := get(); l.Concurrency != 5 || l.Rate != made.Rate {
 		t.Errorf("it was set to %+v", l)
@@ -58,7 +58,7 @@ func TestLimits(t *testing.T) {
 	if _, err := w.Client.Limits().Put(t.Context(), rouse.Limit{Name: "payments", Concurrency: 7}); err != nil {
 		t.Fatal(err)
 	}
-	p.fill("concurrency", "6")
+	p.fillField("concurrency", "6")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until(`!!document.querySelector("dialog [role=alert]")?.innerText.includes("was changed in the meantime")`)
 	p.do(chromedp.KeyEvent(kb.Escape))

@@ -22,8 +22,8 @@ func most() int {
 	return 4000
 }
 
-// fill creates n timers, the first of which fail an hour from now.
-func (w *sample) fill(n, failing int) {
+// fillField creates n timers, the first of which fail an hour from now.
+func (w *sample) fillField(n, failing int) {
 	w.t.Helper()
 	bad := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { http.Error(rw, "no", http.StatusServiceUnavailable) }))
 	w.t.Cleanup(bad.Close)
@@ -77,7 +77,7 @@ func TestManyTimers(t *testing.T) {
 		opts = append(opts, rousetest.OnPebble(), rousetest.Patience(10*time.Minute))
 	}
 	b, w := openBrowser(t), newEmpty(t, opts...)
-	w.fill(n, failing)
+	w.fillField(n, failing)
 	w.Advance(time.Hour + time.Second)
 	const rows = `document.querySelectorAll("#main tr[data-at]").length`
 	for _, l := range []look{looks[0], looks[3]} {

@@ -75,7 +75,7 @@ func TestVerbsByKeyboard(t *testing.T) {
 			t.Errorf("%s: something was done before the confirmation", id)
 		}
 		if field != "" {
-			p.fill(field, text)
+			p.fillField(field, text)
 		}
 		p.tabTo("dialog button[type=submit]")
 		p.do(chromedp.KeyEvent(kb.Enter))

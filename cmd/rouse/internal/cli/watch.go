@@ -32,7 +32,9 @@ func (a *App) Repeat(show func(*App) error) error {
 	defer func() { a.Out, a.ErrOut = out, told }()
 	for {
 		view := &screen{rows: a.screenRows(out)}
-		a.Out, a.ErrOut = view, view
+		if view.rows > 0 {
+			a.Out, a.ErrOut = view, view
+		}
 		err := show(a)
 		if errors.Is(err, rouse.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 			a.ReportError(err)
@@ -40,12 +42,9 @@ func (a *App) Repeat(show func(*App) error) error {
 			return err
 		}
 		if view.rows > 0 {
-			_, err = io.WriteString(out, "\x1b[H\x1b[2J"+view.text.String())
-		} else {
-			_, err = out.Write(view.text.Bytes())
-		}
-		if err != nil {
-			return err
+			if _, err := io.WriteString(out, "\x1b[H\x1b[2J"+view.text.String()); err != nil {
+				return err
+			}
 		}
 		if !backoff.Sleep(a.Ctx, watchEvery) {
 			return context.Cause(a.Ctx)
@@ -66,7 +65,7 @@ func (a *App) screenRows(out io.Writer) int {
 	return max(2, rows)
 }
 
-// screen keeps what is written until its rows are full. With 0 rows it never is.
+// screen keeps what is written until its rows are full.
 type screen struct {
 	rows, used int
 	text       bytes.Buffer
@@ -75,9 +74,6 @@ type screen struct {
 var errScreenFull = errors.New("the screen is full")
 
 func (s *screen) Write(b []byte) (n int, err error) {
-	if s.rows == 0 {
-		return s.text.Write(b)
-	}
 	for line := range bytes.Lines(b) {
 		if s.used == s.rows-1 { // the last one is the cursor's
 			return n, errScreenFull

@@ -35,8 +35,8 @@ func TestRepeat(t *testing.T) {
 		if !errors.Is(err, interrupted) || views != 3 || time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)) != 2*watchEvery {
 			t.Errorf("%d views, %v", views, err)
 		}
-		if text := out.String(); !strings.HasPrefix(text, "view 1\nrouse: ") || !strings.HasSuffix(text, "\nview 3\n") || a.Out != &out {
-			t.Errorf("%q", text)
+		if out.String() != "view 1\nview 3\n" || !strings.HasPrefix(told.String(), "rouse: ") {
+			t.Errorf("%q, and to stderr %q", out.String(), told.String())
 		}
 		a.Ctx = t.Context()
 		if err := a.Repeat(func(*App) error { return rouse.ErrNotFound }); !errors.Is(err, rouse.ErrNotFound) {

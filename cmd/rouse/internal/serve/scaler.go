@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -74,8 +75,11 @@ func (c *ScalerCmd) Run(a *cli.App) error {
 		case err := <-ended:
 			return err
 		case <-a.Ctx.Done():
-			s.Stop() // streams have no end of their own
-			return <-ended
+			s.Stop()                                                    // streams have no end of their own
+			if err := <-ended; !errors.Is(err, grpc.ErrServerStopped) { // the signal came before it served
+				return err
+			}
+			return nil
 		}
 	})
 }
