@@ -3,13 +3,9 @@
 package servers
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -142,10 +138,7 @@ func TestServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if subject.name == "rabbitmq" { // it writes the definitions of queues seconds after it has acknowledged them
-				err := pollUntilNil(ctx, func(context.Context) error { return contains(filepath.Join(s.p.dir, "mnesia"), "kept") })
-				if err != nil {
-					t.Fatal(err)
-				}
+				s.SyncDefinitions()
 			}
 			pid := s.Pid()
 			below, err := findDescendants(pid)
@@ -215,21 +208,4 @@ func onJetStream(url string, f func(jetstream.JetStream) error) error {
 		return err
 	}
 	return f(js)
-}
-
-// contains returns an error unless a file below dir contains a text.
-func contains(dir, text string) error {
-	found := false
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || found {
-			return nil // a file may be replaced while this looks
-		}
-		content, err := os.ReadFile(path)
-		found = err == nil && bytes.Contains(content, []byte(text))
-		return nil
-	})
-	if !found {
-		return fmt.Errorf("no file below %s contains %q", dir, text)
-	}
-	return nil
 }

@@ -86,6 +86,7 @@ func faults(t *testing.T, s *servers.Server) {
 				t.Fatal(err)
 			}
 			declare(t, ch, name, nil)
+			s.SyncDefinitions()
 			return "amqp:there//" + name
 		},
 		Arrived: func(t *testing.T, target string) (ids []string) {
