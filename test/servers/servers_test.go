@@ -137,7 +137,7 @@ func TestServers(t *testing.T) {
 			if err := subject.put(ctx, s.URL()); err != nil {
 				t.Fatal(err)
 			}
-			if subject.name == "rabbitmq" { // it writes the definitions of queues seconds after it has acknowledged them
+			if subject.name == "rabbitmq" {
 				s.SyncDefinitions()
 			}
 			pid := s.Pid()

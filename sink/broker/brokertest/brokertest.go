@@ -143,9 +143,10 @@ func deliverOnce(ctx context.Context, s *broker.Sink, list []rouse.Fire) []rouse
 // failed.
 func deliverUntilDone(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed int) {
 	t.Helper()
+	var detail string
 	for end := time.Now().Add(patience); len(list) > 0; {
 		if time.Now().After(end) {
-			t.Fatalf("%d fires were not delivered in %v", len(list), patience)
+			t.Fatalf("%d fires were not delivered in %v: %s", len(list), patience, detail)
 		}
 		var again []rouse.Fire
 		var wait time.Duration
@@ -162,7 +163,7 @@ func deliverUntilDone(t *testing.T, s *broker.Sink, list []rouse.Fire) (failed i
 			default:
 				t.Fatalf("%v: %s", o.Verdict, o.Detail)
 			}
-			again = append(again, f)
+			again, detail = append(again, f), o.Detail
 		}
 		list = again
 		time.Sleep(wait) // the delay of the outcomes
