@@ -83,7 +83,8 @@ const (
 )
 
 // followAudit calls f with events as they happen, until ctx ends, the server drains, or f fails. It calls
-// begin once the request can no longer be refused.
+// begin once the request can no longer be refused. The time of an event is that of its node, whose estimate
+// of the store's clock may be behind that of this node: those that happened before are known by their ids.
 func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() error,
 	f func([]audit.Event) error) error {
 	if q.From != 0 || q.Until != 0 {
@@ -97,7 +98,10 @@ func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() e
 		return err
 	}
 	defer give()
-	since := s.readClock().now
+	seen := map[string]rouse.Instant{}
+	if err := s.freshEvents(ctx, q, seen, func([]audit.Event) error { return nil }); err != nil {
+		return err
+	}
 	if err := begin(); err != nil {
 		return err
 	}
@@ -105,42 +109,51 @@ func (s *service) followAudit(ctx context.Context, q audit.Query, begin func() e
 	defer cancel()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	seen := map[string]rouse.Instant{}
 	for {
 		select {
 		case <-ctx.Done():
 			return s.drainError(ctx.Err())
 		case <-tick.C:
 		}
-		now := s.readClock().now
-		q.From, q.After, q.Oldest, q.Limit = max(since, now.Add(-lateEvents)), audit.Cursor{}, true, maxFollowed
-		for more := true; more; {
-			page, err := s.opts.Events.Search(ctx, q, now)
-			if err != nil {
-				return s.drainError(err)
-			}
-			fresh := page.Events[:0]
-			for _, e := range page.Events {
-				if _, old := seen[e.ID]; !old {
-					fresh = append(fresh, e)
-				}
-				seen[e.ID] = e.Instant()
-			}
-			if len(fresh) > 0 {
-				if err := f(fresh); err != nil {
-					return err
-				}
-			}
-			if more = page.Next != nil; more {
-				q.After = *page.Next
-			}
-		}
-		for id, at := range seen {
-			if at < now.Add(-2*lateEvents) {
-				delete(seen, id)
-			}
+		if err := s.freshEvents(ctx, q, seen, f); err != nil {
+			return err
 		}
 	}
+}
+
+// freshEvents calls f with the latest events that were not seen before, of which it keeps those that the next
+// call may find again.
+func (s *service) freshEvents(ctx context.Context, q audit.Query, seen map[string]rouse.Instant,
+	f func([]audit.Event) error) error {
+	now := s.readClock().now
+	q.From, q.Oldest, q.Limit = now.Add(-lateEvents), true, maxFollowed
+	for more := true; more; {
+		page, err := s.opts.Events.Search(ctx, q, now)
+		if err != nil {
+			return s.drainError(err)
+		}
+		fresh := page.Events[:0]
+		for _, e := range page.Events {
+			if _, old := seen[e.ID]; !old {
+				fresh = append(fresh, e)
+			}
+			seen[e.ID] = e.Instant()
+		}
+		if len(fresh) > 0 {
+			if err := f(fresh); err != nil {
+				return err
+			}
+		}
+		if more = page.Next != nil; more {
+			q.After = *page.Next
+		}
+	}
+	for id, at := range seen {
+		if at < now.Add(-2*lateEvents) {
+			delete(seen, id)
+		}
+	}
+	return nil
 }
 
 // maxFollowed bounds the events of one message.

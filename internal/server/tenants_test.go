@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rousehq/rouse"
@@ -150,6 +151,38 @@ func TestTokensOfTheAuditLogAreHidden(t *testing.T) {
 	if slices.Sort(seen); !slices.Equal(seen, []string{"0", "1", "4"}) {
 		t.Errorf("the pages have the events %v", seen)
 	}
+}
+
+// TestEventsOfNodesThatAreBehindAreFollowed: an event of another node is followed although its time, which is
+// that node's estimate of the store's clock, is before the one at which following began here. What had
+// happened before is not.
+func TestEventsOfNodesThatAreBehindAreFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := &audit.Rows{Store: mem.New()}
+		s := newService(&Options{Timers: newFake(), Access: &access.Gate{Control: access.NewControl(nil)}, Events: events, MaxInFlight: 10,
+			Log: slog.New(slog.DiscardHandler)}, t.Context())
+		write := func(id string, behind time.Duration) error {
+			e := audit.Event{ID: id, Time: epoch.Add(-behind).Time(), Outcome: audit.OK}
+			_, err := events.Write(t.Context(), []audit.Written{{ID: id, Time: e.Instant(), Line: e.Line()}})
+			return err
+		}
+		if err := write("before", 300*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		all := &access.Principal{Grants: []access.Grant{{Role: "admin", Scope: access.Scope{Namespaces: []string{"*"}}}}}
+		ctx, cancel := context.WithTimeout(access.With(t.Context(), all), 2500*time.Millisecond)
+		defer cancel()
+		var followed []string
+		err := s.followAudit(ctx, audit.Query{}, func() error { return write("after", 400*time.Millisecond) }, func(list []audit.Event) error {
+			for _, e := range list {
+				followed = append(followed, e.ID)
+			}
+			return nil
+		})
+		if !slices.Equal(followed, []string{"after"}) {
+			t.Errorf("the events %v were followed until %v", followed, err)
+		}
+	})
 }
 
 // reads reports whether a token shows a text.
