@@ -160,23 +160,17 @@ func TestBareRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, slow).start()
 	err := h.try(func(ch *amqp091.Channel) error {
-		if _, err := ch.QueueDeclare("answers", true, false, false, false, nil); err != nil {
-			return err
-		}
-		for _, m := range []amqp091.Publishing{
-			{Body: []byte("no answer")}, {Body: []byte("reject")}, {Body: []byte("named queue"), ReplyTo: "answers"},
-			{Body: []byte("reject"), ReplyTo: "answers"}, {Body: []byte("reject"), ReplyTo: "no such queue"},
-			{Body: []byte("odd"), ReplyTo: "answers", UserId: "guest", Headers: amqp091.Table{"CC": []any{"k"}}, Expiration: "50000"},
-		} {
-			if err := ch.Publish("core-req-xchg", "k", true, false, m); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := ch.QueueDeclare("answers", true, false, false, false, nil)
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.publish("core-req-xchg", "k", []amqp091.Publishing{
+		{Body: []byte("no answer")}, {Body: []byte("reject")}, {Body: []byte("named queue"), ReplyTo: "answers"},
+		{Body: []byte("reject"), ReplyTo: "answers"}, {Body: []byte("reject"), ReplyTo: "no such queue"},
+		{Body: []byte("odd"), ReplyTo: "answers", UserId: "guest", Headers: amqp091.Table{"CC": []any{"k"}}, Expiration: "50000"},
+	}...)
 	for name, want := range map[string]int{"answers": 3, "core-req-k": 0, "core-dl": 0, "core-orphan": 0} {
 		h.eventually(name+" has what it should", func() bool { q, there := h.queue(name); return there && q.Messages == want })
 	}
@@ -239,13 +233,11 @@ func TestExchangeDeletedByHand(t *testing.T) {
 	c := h.client()
 	c.call("k", "x", "ok", "x")
 	if err := h.try(func(ch *amqp091.Channel) error {
-		if err := ch.ExchangeDelete("core-req-xchg", false, false); err != nil {
-			return err
-		}
-		return ch.Publish("core-orphan-xchg", "k", true, false, amqp091.Publishing{Body: []byte("y"), ReplyTo: "core-poison"})
+		return ch.ExchangeDelete("core-req-xchg", false, false)
 	}); err != nil {
 		t.Fatal(err)
 	}
+	h.publish("core-orphan-xchg", "k", amqp091.Publishing{Body: []byte("y"), ReplyTo: "core-poison"})
 	h.eventually("the exchange is there", h.isSetUp)
 	h.eventually("the request is answered", func() bool { q, _ := h.queue("core-poison"); return q.Messages == 1 })
 	c.call("k", "z", "ok", "z")

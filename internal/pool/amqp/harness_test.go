@@ -147,6 +147,29 @@ func (h *harness) try(f func(ch *amqp091.Channel) error) error {
 	return f(ch)
 }
 
+// publish publishes messages, and waits until the broker has them: it loses the last ones of a connection
+// that is closed right after it sent them.
+func (h *harness) publish(exchange, key string, messages ...amqp091.Publishing) {
+	h.t.Helper()
+	if err := h.try(func(ch *amqp091.Channel) error {
+		if err := ch.Confirm(false); err != nil {
+			return err
+		}
+		for _, m := range messages {
+			confirm, err := ch.PublishWithDeferredConfirm(exchange, key, true, false, m)
+			if err != nil {
+				return err
+			}
+			if !confirm.Wait() {
+				return fmt.Errorf("the broker did not take %+v", m)
+			}
+		}
+		return nil
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // queue returns the state of a queue, and whether it exists.
 func (h *harness) queue(name string) (amqp091.Queue, bool) {
 	var q amqp091.Queue

@@ -38,15 +38,12 @@ func TestNoMessageEndsASession(t *testing.T) {
 	// Error answers to a full queue that refuses them.
 	if err := h.try(func(ch *amqp091.Channel) error {
 		_, err := ch.QueueDeclare("full", true, false, false, false, amqp091.Table{"x-max-length": int32(0), "x-overflow": "reject-publish"})
-		for range 3 {
-			if err == nil {
-				err = ch.Publish("core-req-xchg", "k", true, false, amqp091.Publishing{Body: []byte("reject"), ReplyTo: "full", CorrelationId: "refused"})
-			}
-		}
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
+	refused := amqp091.Publishing{Body: []byte("reject"), ReplyTo: "full", CorrelationId: "refused"}
+	h.publish("core-req-xchg", "k", refused, refused, refused)
 	for _, p := range h.parked(3) {
 		if p.Key != "k" || p.Reason != "rejected" || p.CorrelationID != "refused" {
 			t.Errorf("an answer that was refused is kept as %+v", p)
@@ -103,11 +100,7 @@ func TestMessagesThatFitIntoNoFrame(t *testing.T) {
 	h.parked(1)
 	var fresh []<-chan amqp091.Delivery
 	for i := range 3 { // without any property, among others
-		if err := h.try(func(ch *amqp091.Channel) error {
-			return ch.Publish("core-req-xchg", "cold", true, false, large(131_044))
-		}); err != nil {
-			t.Fatal(err)
-		}
+		h.publish("core-req-xchg", "cold", large(131_044))
 		for n := range 4 {
 			fresh = append(fresh, c.send(fmt.Sprintf("fresh%d-%d", i, n), "x"))
 		}
@@ -122,11 +115,7 @@ func TestMessagesThatFitIntoNoFrame(t *testing.T) {
 			t.Errorf("it is kept as %+v", p)
 		}
 	}
-	if err := h.try(func(ch *amqp091.Channel) error {
-		return ch.Publish("core-activity-xchg", "k", true, false, large(131_044))
-	}); err != nil {
-		t.Fatal(err)
-	}
+	h.publish("core-activity-xchg", "k", large(131_044))
 	c.call("fresher", "x", "ok", "x")
 	for _, name := range []string{"core-dl", "core-orphan", "core-aside", "core-activity"} {
 		h.eventually(name+" is empty", func() bool { q, there := h.queue(name); return there && q.Messages == 0 })
@@ -257,12 +246,8 @@ func TestReplayedPoisonIsNotLost(t *testing.T) {
 	h.config.MessageTTL = time.Second
 	h.driver = noop.Driver{}
 	h.start()
-	if err := h.try(func(ch *amqp091.Channel) error {
-		return ch.Publish("", "core-poison", true, false, amqp091.Publishing{Body: []byte("x"), CorrelationId: "c",
-			Headers: amqp091.Table{idHeader: "one", keyHeader: "k", whenHeader: time.Now()}})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	h.publish("", "core-poison", amqp091.Publishing{Body: []byte("x"), CorrelationId: "c",
+		Headers: amqp091.Table{idHeader: "one", keyHeader: "k", whenHeader: time.Now()}})
 	h.parked(1)
 	if n, err := h.ctl.ReplayPoison(t.Context(), "one"); n != 1 || err != nil {
 		t.Fatalf("replayed %d, %v", n, err)

@@ -194,15 +194,11 @@ func TestFetchedMessagesCanBePutBack(t *testing.T) {
 		if err == nil {
 			err = ch.QueueBind("q", "", "x", false, nil)
 		}
-		for _, m := range messages {
-			if err == nil {
-				err = ch.Publish("x", "k", true, false, m)
-			}
-		}
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
+	h.publish("x", "k", messages...)
 	var first [][sha256.Size]byte
 	for i := range 2 * len(messages) {
 		var d amqp091.Delivery
