@@ -2,6 +2,7 @@ package io.github.rousehq.rouse;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 
 import org.jspecify.annotations.Nullable;
 
@@ -42,6 +43,7 @@ public final class Patch {
      */
     public Patch set(String member, Object value) {
         if (value instanceof Payload payload) {
+            members.keySet().removeAll(Set.of("payload", "payload_base64"));
             members.putAll(payload.members());
         } else if (members.get(member) instanceof Map<?, ?> before && Wire.encode(value) instanceof Map<?, ?> more) {
             Map<Object, @Nullable Object> all = new LinkedHashMap<>(before);
