@@ -133,7 +133,7 @@ Examples:
 
     rouse secret set stripe stripe.txt --host api.stripe.com
     printf %s "$STRIPE_TOKEN" | rouse secret set stripe --namespace billing
-    rouse secret set crm crm.txt --oauth-token-url https://login.example.com/oauth2/token --oauth-client-id rouse --oauth-scope jobs
+    rouse secret set crm crm.txt --oauth-token-url https://auth.example.com/oauth2/token --oauth-client-id rouse --oauth-scope jobs
     rouse secret set report key.txt --aws-access-key AKIAIOSFODNN7EXAMPLE --aws-region eu-west-1 --aws-service lambda`
 }
 
