@@ -139,7 +139,8 @@ func TestTokenServersThatLie(t *testing.T) {
 			_, _ = w.Write([]byte("<html>s3cret: please sign in"))
 		}},
 		{"huge", "its answer is no token of at most 65536 bytes", func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(`{"access_token": "` + strings.Repeat("x", 1<<20) + `"}`))
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"access_token": "t", "more": "` + strings.Repeat("x", 1<<17) + `"}`))
 		}},
 		{"long", "it gave a token that cannot be sent in a header", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
