@@ -39,7 +39,7 @@ const (
 	CauseCreatedLate  Cause = 21 // missed: the timer was created or imported after it was due
 	CauseInvalid      Cause = 22 // dead: the draft that a transaction wrote was invalid
 	CauseOverlapLimit Cause = 23 // skipped: as many occurrences of the timer were in progress as may be
-	CauseNoSecret     Cause = 24 // missed: a secret that its request needs did not exist, or could not be opened
+	CauseNoSecret     Cause = 24 // missed: a secret that its request needs did not exist, could not be opened, or gave no token
 	CauseNotice       Cause = 25 // fired: a notice or a callback (Spec.TargetOf), no occurrence of the schedule
 	CausePoison       Cause = 26 // dead: as many receivers in a row as may be have gone with it in hand
 	CauseLimit        Cause = 27 // missed: it waited for its named limit

@@ -175,6 +175,7 @@ var links = []struct {
 		"github.com/rogpeppe/go-internal":    "of Pebble's errors",
 		"golang.org/x/exp":                   "of Pebble",
 		"golang.org/x/net":                   "forms of headers and host names, of callbacks",
+		"golang.org/x/oauth2":                "tokens of callbacks, small",
 		"golang.org/x/sys":                   "of Pebble, and of Prometheus",
 		"golang.org/x/text":                  "normal forms of names",
 		"github.com/beorn7/perks":            "of Prometheus",

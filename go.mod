@@ -26,6 +26,7 @@ require (
 	go.opentelemetry.io/proto/otlp v1.11.0 // tests: reads the traces that are sent
 	go.uber.org/goleak v1.3.0 // tests: goroutines that remain
 	golang.org/x/net v0.60.0 // forms of headers and host names; limits of connections; encodings of XML
+	golang.org/x/oauth2 v0.37.0 // the client credentials grant of webhook targets
 	golang.org/x/sync v0.24.0 // groups of goroutines
 	golang.org/x/sys v0.49.0 // calls of systems: files, signals, terminals
 	golang.org/x/term v0.47.0 // whether a person is at the terminal
@@ -44,7 +45,6 @@ require (
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
-	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20261026165753-2ffab32bce7e // indirect
 )

@@ -23,23 +23,46 @@ type Secret struct {
 	Version          uint64 // 1 is the first value
 	Created, Updated rouse.Instant
 	Hosts            []string // that it may be sent to; none is all
-	Key              string   // id of the key that seals it
-	Unreadable       string   // why the node cannot use it; empty if it can
+	// Of a secret that is not sent itself, one of:
+	OAuth      *rouse.OAuthClient
+	AWS        *rouse.AWSKey
+	Key        string // id of the key that seals it
+	Unreadable string // why the node cannot use it; empty if it can
 }
 
 func secretFrom(p *rousev1.Secret) Secret {
 	return Secret{Name: p.GetName(), Version: p.GetVersion(), Created: rouse.Instant(p.GetCreatedMs()),
 		Updated: rouse.Instant(p.GetUpdatedMs()), Key: p.GetKey(),
-		Hosts: p.GetHosts(), Unreadable: p.GetUnreadable()}
+		Hosts: p.GetHosts(), Unreadable: p.GetUnreadable(), OAuth: rousev1.OAuthClientFrom(p.GetOauth()),
+		AWS: rousev1.AWSKeyFrom(p.GetAws())}
 }
 
 // Put creates a secret, or gives it a new value. Headers of timers of the namespace refer to it as
 // {{secret:NAME}}; all nodes use the new value within five seconds. An empty namespace is "default". It is
 // retried; a value that was written twice counts as two versions. It may be sent to the given hosts only:
 // names, "*.example.com" for all below it, addresses, or "*" for all. Without any, those of the value before
-// stay; a new secret may be sent to all.
+// stay; a new secret may be sent to all. A secret that PutOAuth or PutAWS wrote stays what it is.
 func (s *Secrets) Put(ctx context.Context, namespace, name, value string, hosts ...string) (Secret, error) {
-	request := &rousev1.PutSecretRequest{Namespace: namespace, Name: name, Value: value, Hosts: hosts}
+	return s.putSecret(ctx, &rousev1.PutSecretRequest{Namespace: namespace, Name: name, Value: value, Hosts: hosts})
+}
+
+// PutOAuth is Put for the client secret of a client of OAuth 2.0: headers that refer to it get an access
+// token, which the hosts are for.
+func (s *Secrets) PutOAuth(ctx context.Context, namespace, name, value string, client rouse.OAuthClient,
+	hosts ...string) (Secret, error) {
+	return s.putSecret(ctx, &rousev1.PutSecretRequest{Namespace: namespace, Name: name, Value: value, Hosts: hosts,
+		Oauth: rousev1.OAuthClientTo(&client)})
+}
+
+// PutAWS is Put for the secret key of an access key of AWS, with a session token after a colon if there is
+// one: a header Authorization that is a reference to it gets the signature of the request.
+func (s *Secrets) PutAWS(ctx context.Context, namespace, name, value string, key rouse.AWSKey,
+	hosts ...string) (Secret, error) {
+	return s.putSecret(ctx, &rousev1.PutSecretRequest{Namespace: namespace, Name: name, Value: value, Hosts: hosts,
+		Aws: rousev1.AWSKeyTo(&key)})
+}
+
+func (s *Secrets) putSecret(ctx context.Context, request *rousev1.PutSecretRequest) (Secret, error) {
 	p, err := callIdempotent(ctx, s.c.opts.Patience, func(bool) (*rousev1.Secret,
 		error) {
 		return s.c.secrets.PutSecret(ctx, request)

@@ -88,7 +88,7 @@ func (n *Node) openCallbacks(ctx context.Context) error {
 			Work: func(ctx context.Context) error { f.Watch(ctx, cfg.Log); return nil }})
 	}
 	o, _ := cfg.callbackOptions() // Check has refused wrong ones
-	o.Signing, o.Secret = signer.Signing, n.secrets.Value
+	o.Signing, o.Secret, o.Credential = signer.Signing, n.secrets.Value, n.secrets.Credential
 	n.hooks = webhook.New(o)
 	var http rouse.Sink = n.hooks
 	if cfg.Clock == nil { // a breaker uses the machine's time, which has nothing to do with a clock that is moved

@@ -37,7 +37,8 @@ func (n *Node) openSecrets(ctx context.Context) error {
 		return err
 	}
 	o := secret.Options{Shared: n.shared, Control: n.access.Decider(), Signing: cfg.signsCallbacks(), Keys: keys,
-		Shares: cfg.isSharedStore(), Fresh: fresh, Replace: cfg.Force, Log: cfg.Log}
+		Shares: cfg.isSharedStore(), Fresh: fresh, Replace: cfg.Force, Log: cfg.Log,
+		TokenURL: func(namespace, target string) error { return n.hooks.CheckTokenURL(namespace, target) }}
 	if n.access != nil {
 		o.Exists = n.quotas.Exists
 		o.Derived = map[string]func([]byte, time.Time){secret.SessionKey: n.access.Sessions.UseKey}

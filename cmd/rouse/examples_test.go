@@ -49,6 +49,8 @@ var exampleFiles = map[string]string{
 	"holidays.json": `{"name": "holidays", "days": [{"date": "2027-12-24"}]}`,
 	"closed.json":   `{"days": [{"date": "2027-12-24"}]}`,
 	"stripe.txt":    "x",
+	"crm.txt":       "x",
+	"key.txt":       "x",
 	"backup.log":    "no space left on device\n",
 	"holidays.ics": "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\n" +
 		"DTSTART;VALUE=DATE:20271224\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -74,11 +75,19 @@ func targetHost(target string) string {
 	return u.Hostname()
 }
 
-// sealPlace returns the place that the value of a note is sealed for: the hosts are a part of it, so that a
-// writer to the store cannot send the secret elsewhere.
+// sealPlace returns the place that the value of a note is sealed for: the hosts and the kind are parts of it,
+// so that a writer to the store cannot send the secret elsewhere.
 func (st *stored) sealPlace(name string) string {
-	if len(st.Hosts) == 0 {
-		return "secret/" + name
+	place := "secret/" + name
+	if len(st.Hosts) > 0 {
+		place += " to " + strings.Join(st.Hosts, ",")
 	}
-	return "secret/" + name + " to " + strings.Join(st.Hosts, ",")
+	if st.Kind != (Kind{}) {
+		text, err := json.Marshal(st.Kind)
+		if err != nil {
+			panic(err) // it is only texts
+		}
+		place += " as " + string(text)
+	}
+	return place
 }

@@ -33,7 +33,9 @@ type Options struct {
 	Keys    func() (*Ring, error) // returns the sealing keys, nil for none; it is called repeatedly; default none
 	Now     func() time.Time      // default time.Now
 	Exists  func(string) bool     // whether a namespace has been created; nil: it need not
-	Log     *slog.Logger          // default none
+	// TokenURL refuses token URLs that a namespace's requests cannot reach; nil: it refuses none.
+	TokenURL func(namespace, target string) error
+	Log      *slog.Logger // default none
 
 	// Derived are the keys that this node needs, by SessionKey and NodeKey, and the function that uses each:
 	// it is called with the key and the time at which it was made whenever the key is another one, nil for
@@ -86,6 +88,13 @@ type stored struct {
 	Updated int64    `json:"updated"`
 	Hosts   []string `json:"hosts,omitempty"` // that it may be sent to; none is all
 	Sealed  box      `json:"sealed"`
+	Kind
+}
+
+// Kind is the use of a secret that is not sent itself; of one that is, both are nil.
+type Kind struct {
+	OAuth *rouse.OAuthClient `json:"oauth,omitempty"`
+	AWS   *rouse.AWSKey      `json:"aws,omitempty"`
 }
 
 // Info describes a secret without its value.
@@ -94,8 +103,9 @@ type Info struct {
 	Version          uint64 // 1 is the first value
 	Created, Updated rouse.Instant
 	Hosts            []string // that it may be sent to; none is all
-	Key              string   // id of the key that seals it
-	Unreadable       string   // why this node cannot use it; "" if it can
+	Kind             Kind
+	Key              string // id of the key that seals it
+	Unreadable       string // why this node cannot use it; "" if it can
 }
 
 // New returns the secrets of a store. They are read when Shared is loaded, and follow it.
@@ -273,7 +283,8 @@ func (s *Secrets) takeValue(n note.Note) {
 	if v.err = n.Read(&v.stored); v.err == nil {
 		s.openSecret(n.Name, v)
 	}
-	same := old != nil && old.Version == v.Version && old.Created == v.Created && slices.Equal(old.Hosts, v.Hosts)
+	same := old != nil && old.Version == v.Version && old.Created == v.Created &&
+		old.sealPlace(n.Name) == v.sealPlace(n.Name)
 	if v.err != nil && same && old.err == nil {
 		v.plain, v.err = old.plain, nil
 	}
@@ -295,20 +306,40 @@ func (s *Secrets) openSecret(place string, v *value) {
 
 // Value returns a secret that is to be sent to a host. Its errors are for users, and do not contain secrets.
 func (s *Secrets) Value(namespace, name, host string) (string, error) {
+	v, err := s.usable(namespace, name, host)
+	if err == nil && v.Kind != (Kind{}) {
+		err = fmt.Errorf("the secret %s of the namespace %s is not sent itself: use it in headers of callbacks, or another one",
+			name, namespace)
+	}
+	if err != nil {
+		return "", err
+	}
+	return v.plain, nil
+}
+
+// Credential returns a secret that is not sent itself to a host, but something that is made with it; nil for
+// others. Its errors are as those of Value.
+func (s *Secrets) Credential(namespace, name, host string) (*rouse.Credential, error) {
+	v, err := s.usable(namespace, name, host)
+	if err != nil || v.Kind == (Kind{}) {
+		return nil, err
+	}
+	return &rouse.Credential{Secret: v.plain, Version: v.Version, OAuth: v.OAuth, AWS: v.AWS}, nil
+}
+
+// usable returns a copy of a secret that may be used for a host.
+func (s *Secrets) usable(namespace, name, host string) (value, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	v := s.known[namespace+"/"+name]
 	switch {
 	case v == nil:
-		return "", fmt.Errorf("the namespace %s has no secret %s: set it with rouse secret set", namespace,
+		return value{}, fmt.Errorf("the namespace %s has no secret %s: set it with rouse secret set", namespace,
 			rouse.Shorten(name, 64))
 	case v.err != nil:
-		return "", fmt.Errorf("the secret %s of the namespace %s cannot be used: %w", name, namespace, v.err)
+		return value{}, fmt.Errorf("the secret %s of the namespace %s cannot be used: %w", name, namespace, v.err)
 	}
-	if err := v.mayGoTo(namespace, name, host); err != nil {
-		return "", err
-	}
-	return v.plain, nil
+	return *v, v.mayGoTo(namespace, name, host)
 }
 
 // Check refuses a spec whose headers refer to secrets that the namespace does not have, or that may not be
@@ -320,7 +351,11 @@ func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec)
 		s.mu.RLock()
 		v := s.known[namespace+"/"+ref.Name]
 		s.mu.RUnlock()
-		if v != nil && v.mayGoTo(namespace, ref.Name, host) == nil {
+		fits := func(st *stored) string {
+			c := rouse.Credential{AWS: st.AWS}
+			return c.HeaderFault(ref.Header, spec.Webhook.Headers[ref.Header], ref.Name)
+		}
+		if v != nil && v.mayGoTo(namespace, ref.Name, host) == nil && fits(&v.stored) == "" {
 			continue
 		}
 		list, err := s.values.Get(ctx, namespace+"/"+ref.Name)
@@ -341,6 +376,10 @@ func (s *Secrets) Check(ctx context.Context, namespace string, spec *rouse.Spec)
 			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}",
 				"does not go with the target: "+why, cure)
 		}
+		if fault := fits(&st); fault != "" {
+			why, cure, _ := strings.Cut(fault, ": ")
+			return rouse.Refuse("webhook.headers."+ref.Header, "{{secret:"+ref.Name+"}}", why, cure)
+		}
 	}
 	return nil
 }
@@ -353,6 +392,12 @@ func checkKey(namespace, name string) error {
 // Put creates a secret, or gives it a new value. It may be sent to some hosts from now on: with "*" to every
 // one, and without any to those of the value before.
 func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts ...string) (Info, error) {
+	return s.PutKind(ctx, namespace, name, plain, Kind{}, hosts...)
+}
+
+// PutKind is Put for a secret of a kind; without one the secret stays what it is.
+func (s *Secrets) PutKind(ctx context.Context, namespace, name, plain string, kind Kind,
+	hosts ...string) (Info, error) {
 	if err := cmp.Or(checkKey(namespace, name), s.opts.Control.Require(ctx, access.SecretsPut, namespace, "",
 		nil)); err != nil {
 		return Info{}, err
@@ -364,6 +409,9 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts 
 	case !rouse.IsHeaderValue(plain):
 		return Info{}, rouse.Refuse("value", "", "cannot be sent in a header",
 			"use printable ASCII, without line ends, and without spaces at the ends")
+	}
+	if err := s.checkKind(namespace, kind); err != nil {
+		return Info{}, err
 	}
 	allowed, err := checkHosts(hosts)
 	if err != nil {
@@ -398,6 +446,9 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts 
 		if len(hosts) > 0 {
 			next.Hosts = allowed
 		}
+		if kind != (Kind{}) {
+			next.Kind = kind
+		}
 		next.Version, next.Updated = next.Version+1, now
 		next.Sealed = ring.sealValue(next.sealPlace(place), []byte(plain))
 		err = s.values.Write(ctx, access.Change{Name: place, Value: &next, If: noteRevision(list[0])})
@@ -405,6 +456,23 @@ func (s *Secrets) Put(ctx context.Context, namespace, name, plain string, hosts 
 			return next.secretInfo(name, nil), err
 		}
 	}
+}
+
+// checkKind refuses a kind that could not be used.
+func (s *Secrets) checkKind(namespace string, kind Kind) error {
+	if kind.AWS != nil && kind.OAuth != nil {
+		return rouse.Refuse("aws", "", "is given with oauth", "give one of them")
+	}
+	if kind.AWS != nil {
+		return kind.AWS.Check()
+	}
+	if kind.OAuth == nil {
+		return nil
+	}
+	if err := kind.OAuth.Check(); err != nil || s.opts.TokenURL == nil {
+		return err
+	}
+	return s.opts.TokenURL(namespace, kind.OAuth.TokenURL)
 }
 
 // Delete deletes a secret. Fires of timers that refer to it wait.
@@ -463,7 +531,7 @@ func (s *Secrets) List(ctx context.Context, namespace string) ([]Info, error) {
 
 func (st *stored) secretInfo(name string, unreadable error) Info {
 	i := Info{Name: name, Version: st.Version, Created: rouse.Instant(st.Created), Updated: rouse.Instant(st.Updated),
-		Hosts: st.Hosts, Key: st.Sealed.Key}
+		Hosts: st.Hosts, Kind: st.Kind, Key: st.Sealed.Key}
 	if unreadable != nil {
 		i.Unreadable = unreadable.Error()
 	}

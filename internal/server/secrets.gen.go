@@ -118,6 +118,12 @@ func putSecretFromJSON(body *api.PutSecret) *rousev1.PutSecretRequest {
 		Value: body.Value,
 		Hosts: body.Hosts,
 	}
+	if body.OAuth != nil {
+		out.Oauth = oAuthClientFromJSON(body.OAuth)
+	}
+	if body.AWS != nil {
+		out.Aws = aWSKeyFromJSON(body.AWS)
+	}
 	return out
 }
 
@@ -131,6 +137,12 @@ func secretToJSON(p *rousev1.Secret) api.Secret {
 		Hosts:      p.GetHosts(),
 		Key:        p.GetKey(),
 		Unreadable: p.GetUnreadable(),
+	}
+	if one := p.GetOauth(); one != nil {
+		out.OAuth = new(oAuthClientToJSON(one))
+	}
+	if one := p.GetAws(); one != nil {
+		out.AWS = new(aWSKeyToJSON(one))
 	}
 	return out
 }
@@ -146,6 +158,44 @@ func signingKeysToJSON(p *rousev1.SigningKeys) api.SigningKeys {
 func rotateSigningKeysFromJSON(body *api.RotateSigningKeys) *rousev1.RotateSigningKeysRequest {
 	out := &rousev1.RotateSigningKeysRequest{
 		Overlap: rousev1.DurationToProto(time.Duration(body.Overlap)),
+	}
+	return out
+}
+
+func oAuthClientFromJSON(body *api.OAuthClient) *rousev1.OAuthClient {
+	out := &rousev1.OAuthClient{
+		TokenUrl: body.TokenURL,
+		ClientId: body.ClientID,
+		Scopes:   body.Scopes,
+		Audience: body.Audience,
+	}
+	return out
+}
+
+func aWSKeyFromJSON(body *api.AWSKey) *rousev1.AWSKey {
+	out := &rousev1.AWSKey{
+		AccessKey: body.AccessKey,
+		Region:    body.Region,
+		Service:   body.Service,
+	}
+	return out
+}
+
+func oAuthClientToJSON(p *rousev1.OAuthClient) api.OAuthClient {
+	out := api.OAuthClient{
+		TokenURL: p.GetTokenUrl(),
+		ClientID: p.GetClientId(),
+		Scopes:   p.GetScopes(),
+		Audience: p.GetAudience(),
+	}
+	return out
+}
+
+func aWSKeyToJSON(p *rousev1.AWSKey) api.AWSKey {
+	out := api.AWSKey{
+		AccessKey: p.GetAccessKey(),
+		Region:    p.GetRegion(),
+		Service:   p.GetService(),
 	}
 	return out
 }

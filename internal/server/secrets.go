@@ -36,7 +36,8 @@ func (f *secretsServer) PutSecret(ctx context.Context, r *rousev1.PutSecretReque
 	if err != nil {
 		return nil, err
 	}
-	i, err := ops.Put(ctx, key.Namespace, key.Name, r.Value, r.Hosts...)
+	i, err := ops.PutKind(ctx, key.Namespace, key.Name, r.Value,
+		secret.Kind{OAuth: rousev1.OAuthClientFrom(r.Oauth), AWS: rousev1.AWSKeyFrom(r.Aws)}, r.Hosts...)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,8 @@ func (f *secretsServer) RotateSigningKeys(ctx context.Context,
 
 func secretToProto(namespace string, i *secret.Info) *rousev1.Secret {
 	return &rousev1.Secret{Namespace: namespace, Name: i.Name, Version: i.Version, CreatedMs: int64(i.Created),
-		UpdatedMs: int64(i.Updated), Hosts: i.Hosts, Key: i.Key, Unreadable: i.Unreadable}
+		UpdatedMs: int64(i.Updated), Hosts: i.Hosts, Key: i.Key, Unreadable: i.Unreadable,
+		Oauth: rousev1.OAuthClientTo(i.Kind.OAuth), Aws: rousev1.AWSKeyTo(i.Kind.AWS)}
 }
 
 func signingToProto(keys []secret.SigningKey, reveal bool) *rousev1.SigningKeys {

@@ -18,7 +18,7 @@ var causeTexts = map[rouse.Cause]string{
 	rouse.CauseStoreUnavailable:  "the store did not answer",
 	rouse.CauseClockMoved:        "the store's clock was set forward past it, or the machine was suspended",
 	rouse.CauseNoSubscriber:      "nothing was there to take it: no subscriber, worker, sidecar or function",
-	rouse.CauseNoSecret:          "a secret that its request needs did not exist, or could not be opened",
+	rouse.CauseNoSecret:          "a secret that its request needs did not exist, could not be opened, or gave no token",
 	rouse.CauseCircuitOpen:       "its target kept failing, so that nothing was sent to it",
 	rouse.CauseBrokerUnavailable: "the broker that leads to its target could not be reached",
 	rouse.CauseRateLimited:       "it waited for a rate: its target's, its namespace's or that of catching up",

@@ -24,7 +24,7 @@ func (s *Sink) Deliver(ctx context.Context, fires []rouse.Fire, settle func(i in
 	}
 	for i := range fires {
 		f := &fires[i]
-		a, failed := s.exchangeRequest(ctx, fires[i:i+1], s.newSingleRequest(f, time.Now()))
+		a, failed := s.exchangeWithTokens(ctx, fires[i:i+1], func() *request { return s.newSingleRequest(f, time.Now()) })
 		if a == nil {
 			settle(i, failed)
 			continue
@@ -39,7 +39,7 @@ func (s *Sink) deliverBatch(ctx context.Context, fires []rouse.Fire, settle func
 	for from := 0; from < len(fires); {
 		body, n := batchBody(fires[from:], s.opts.BatchBytes)
 		part := fires[from : from+n]
-		a, failed := s.exchangeRequest(ctx, part, s.newBatchRequest(part, body, time.Now()))
+		a, failed := s.exchangeWithTokens(ctx, part, func() *request { return s.newBatchRequest(part, body, time.Now()) })
 		if a != nil {
 			a.reportBatch(part, time.Now(), func(i int, o rouse.Outcome) { settle(from+i, o) })
 		} else {
@@ -88,9 +88,26 @@ func batchBody(fires []rouse.Fire, limit int) (body []byte, n int) {
 // bodyTime is how long the body of a response may take after its head.
 const bodyTime = 5 * time.Second
 
+// exchangeWithTokens sends one request, after the tokens that it needs have come. If a token was refused, it
+// sends the request once more with a new one, within the time of the attempt.
+func (s *Sink) exchangeWithTokens(ctx context.Context, fires []rouse.Fire, build func() *request) (*answer, rouse.Outcome) {
+	namespace, spec := fires[0].Namespace, fires[0].Spec
+	deadline := time.Now().Add(spec.Retry.Effective().Timeout)
+	s.awaitTokens(ctx, namespace, spec, deadline)
+	a, failed := s.exchangeRequest(ctx, fires, build(), deadline)
+	if s.renewsTokens(namespace, spec, a) && !s.draining.Load() {
+		s.awaitTokens(ctx, namespace, spec, deadline)
+		if r := build(); r.err == nil {
+			return s.exchangeRequest(ctx, fires, r, deadline)
+		}
+	}
+	return a, failed
+}
+
 // exchangeRequest sends one request and reads the response; without a response it returns the outcome of the
 // fires instead. It uses the request up.
-func (s *Sink) exchangeRequest(ctx context.Context, fires []rouse.Fire, r *request) (*answer, rouse.Outcome) {
+func (s *Sink) exchangeRequest(ctx context.Context, fires []rouse.Fire, r *request,
+	deadline time.Time) (*answer, rouse.Outcome) {
 	defer r.recycleRequest()
 	if wait, ok := r.err.(*waiting); ok { //nolint:errorlint // exactly this value
 		return nil, wait.deferredOutcome()
@@ -99,7 +116,6 @@ func (s *Sink) exchangeRequest(ctx context.Context, fires []rouse.Fire, r *reque
 		return nil, rouse.Outcome{Verdict: rouse.Rejected, Detail: makeExcerpt("", r.err.Error())}
 	}
 	timeout := fires[0].Spec.Retry.Effective().Timeout
-	deadline := time.Now().Add(timeout)
 	a := &answer{secrets: r.used,
 		keeps: slices.ContainsFunc(fires, func(f rouse.Fire) bool { return f.Spec.UsesAnswers() })}
 	reached, err := s.sendWithReuse(ctx, r, deadline, min(timeout, bodyTime), a)

@@ -24,9 +24,10 @@ type request struct {
 	namespace string
 	head      []byte // request line and headers
 	body      []byte
-	used      []string  // secrets in the headers
-	signed    [2][]byte // space for the signed parts: the identity, and the message before the body
-	err       error     // why the request must not be sent
+	used      []string          // secrets in the headers
+	signed    [2][]byte         // space for the signed parts: the identity, and the message before the body
+	aws       *rouse.Credential // signs the request; nil: none does
+	err       error             // why the request must not be sent
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
@@ -51,6 +52,10 @@ func (s *Sink) newRequest(namespace string, spec *rouse.Spec) *request {
 		}
 		switch {
 		case s.dropsHeader(k):
+			if k == "Authorization" {
+				r.aws = nil
+			}
+		case r.aws != nil && k == "Authorization": // the signature
 		case !httpguts.ValidHeaderFieldName(k):
 			r.err = fmt.Errorf("not sent: %q is no name of a header", k)
 		case k == "User-Agent":
@@ -163,6 +168,9 @@ func (s *Sink) finishRequest(r *request, f *rouse.Fire, id string, body, identit
 	}
 	if len(body) > 0 || r.method != http.MethodGet && r.method != http.MethodDelete {
 		r.setUint("Content-Length", uint64(len(body)))
+	}
+	if r.aws != nil && r.err == nil {
+		r.signAWS(r.aws, body, now)
 	}
 	r.head, r.body = append(r.head, "\r\n"...), body
 	return r

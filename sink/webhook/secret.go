@@ -27,8 +27,17 @@ func (w *waiting) deferredOutcome() rouse.Outcome {
 // error.
 func (s *Sink) expandSecrets(r *request, namespace, header, value string) string {
 	host, _ := r.hostAndPort()
-	value, err := rouse.ExpandSecrets(value, func(name string) (string, error) {
-		secret, err := s.opts.Secret(namespace, name, host)
+	whole := value
+	value, err := rouse.ExpandSecrets(value, func(name string) (secret string, err error) {
+		c, err := s.opts.Credential(namespace, name, host)
+		switch {
+		case err != nil:
+			return "", err
+		case c != nil:
+			secret, err = s.expandCredential(r, tokenKey{namespace, name}, c, header, whole)
+		default:
+			secret, err = s.opts.Secret(namespace, name, host)
+		}
 		r.used = append(r.used, secret)
 		return secret, err
 	})
@@ -86,7 +95,14 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 	}
 	host, _ := placeOf(spec.Target).hostAndPort()
 	for _, ref := range spec.Webhook.SecretNames() {
-		if _, err := s.opts.Secret(namespace, ref.Name, host); err != nil {
+		c, err := s.opts.Credential(namespace, ref.Name, host)
+		switch {
+		case err == nil && c == nil:
+			_, err = s.opts.Secret(namespace, ref.Name, host)
+		case err == nil && c.OAuth != nil:
+			_, err = s.tokens.present(tokenKey{namespace, ref.Name}, c)
+		}
+		if err != nil {
 			return makeExcerpt("the header "+ref.Header+": ", err.Error())
 		}
 	}

@@ -90,6 +90,10 @@ type Options struct {
 	// every attempt. Default: there are no secrets.
 	Secret func(namespace, name, host string) (string, error)
 
+	// Credential returns a secret of which something else is sent to a host, an access token or a signature;
+	// nil for others, which Secret returns. Its errors are as those of Secret. Default: there are none.
+	Credential func(namespace, name, host string) (*rouse.Credential, error)
+
 	// Egress are rules for where requests may go: the first that applies decides. Without one, public
 	// addresses are allowed.
 	Egress []Rule
@@ -147,6 +151,9 @@ func (o Options) withDefaults() Options {
 			return "", fmt.Errorf("there is no secret %s", rouse.Shorten(name, 64))
 		}
 	}
+	if o.Credential == nil {
+		o.Credential = func(string, string, string) (*rouse.Credential, error) { return nil, nil }
+	}
 	drop := make([]string, len(o.DropHeaders))
 	for i, name := range o.DropHeaders {
 		drop[i] = http.CanonicalHeaderKey(name)
@@ -164,14 +171,17 @@ type Sink struct {
 	opts     Options
 	idle     idle
 	inflight inflight
+	tokens   *tokens
 	draining atomic.Bool // deliveries make no further request
 }
 
 // New returns a sink; Close ends it.
 func New(o Options) *Sink {
 	o = o.withDefaults()
-	return &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout},
+	s := &Sink{opts: o, idle: idle{most: o.MaxIdle, perOrigin: o.HostConcurrency, timeout: o.IdleTimeout},
 		inflight: inflight{most: o.AddressRequests}}
+	s.tokens = newTokens(s.fetchToken)
+	return s
 }
 
 // Drain makes deliveries of several requests end with the one that they are making, and defer the rest: a
@@ -180,6 +190,7 @@ func (s *Sink) Drain() { s.draining.Store(true) }
 
 // Close closes the connections. It is called after all deliveries ended.
 func (s *Sink) Close() error {
+	s.tokens.close()
 	s.idle.closePool()
 	return nil
 }

@@ -431,6 +431,10 @@ func (d *doors) fromJSON(message protoreflect.MessageDescriptor, form string) st
 				fmt.Fprintf(&after, "for i := range %s {\nout.%s = append(out.%[2]s, %s(&%[1]s[i]))\n}\n",
 					of, field, d.fromJSON(p.message.Message(), typ))
 				continue
+			case nested && typ[0] == '*':
+				fmt.Fprintf(&after, "if %s != nil {\nout.%s = %s(%[1]s)\n}\n", of, field,
+					d.fromJSON(p.message.Message(), strings.TrimPrefix(typ, "*api.")))
+				continue
 			case nested:
 				value = d.fromJSON(p.message.Message(), typ) + "(&" + of + ")"
 			case p.json.typ == "api.Time":

@@ -140,15 +140,18 @@ func (CallStatus) EnumDescriptor() ([]byte, []int) {
 }
 
 type Secret struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"` // 1 is the first value
-	CreatedMs     int64                  `protobuf:"varint,4,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
-	UpdatedMs     int64                  `protobuf:"varint,5,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
-	Key           string                 `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`               // id of the key that seals it
-	Unreadable    string                 `protobuf:"bytes,7,opt,name=unreadable,proto3" json:"unreadable,omitempty"` // why this node cannot use it; empty if it can
-	Hosts         []string               `protobuf:"bytes,8,rep,name=hosts,proto3" json:"hosts,omitempty"`           // that it may be sent to; none is all
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Namespace  string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name       string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Version    uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"` // 1 is the first value
+	CreatedMs  int64                  `protobuf:"varint,4,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	UpdatedMs  int64                  `protobuf:"varint,5,opt,name=updated_ms,json=updatedMs,proto3" json:"updated_ms,omitempty"`
+	Key        string                 `protobuf:"bytes,6,opt,name=key,proto3" json:"key,omitempty"`               // id of the key that seals it
+	Unreadable string                 `protobuf:"bytes,7,opt,name=unreadable,proto3" json:"unreadable,omitempty"` // why this node cannot use it; empty if it can
+	Hosts      []string               `protobuf:"bytes,8,rep,name=hosts,proto3" json:"hosts,omitempty"`           // that it may be sent to; none is all
+	// Of a secret that is not sent itself, one of:
+	Oauth         *OAuthClient `protobuf:"bytes,9,opt,name=oauth,proto3" json:"oauth,omitempty"`
+	Aws           *AWSKey      `protobuf:"bytes,10,opt,name=aws,proto3" json:"aws,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -239,6 +242,152 @@ func (x *Secret) GetHosts() []string {
 	return nil
 }
 
+func (x *Secret) GetOauth() *OAuthClient {
+	if x != nil {
+		return x.Oauth
+	}
+	return nil
+}
+
+func (x *Secret) GetAws() *AWSKey {
+	if x != nil {
+		return x.Aws
+	}
+	return nil
+}
+
+// OAuthClient makes a secret the client secret of a client of OAuth 2.0: a header that refers to it has an access token, of the client
+// credentials grant.
+type OAuthClient struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TokenUrl      string                 `protobuf:"bytes,1,opt,name=token_url,json=tokenUrl,proto3" json:"token_url,omitempty"`
+	ClientId      string                 `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	Scopes        []string               `protobuf:"bytes,3,rep,name=scopes,proto3" json:"scopes,omitempty"`     // up to 32
+	Audience      string                 `protobuf:"bytes,4,opt,name=audience,proto3" json:"audience,omitempty"` // that some servers ask for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OAuthClient) Reset() {
+	*x = OAuthClient{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OAuthClient) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OAuthClient) ProtoMessage() {}
+
+func (x *OAuthClient) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OAuthClient.ProtoReflect.Descriptor instead.
+func (*OAuthClient) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *OAuthClient) GetTokenUrl() string {
+	if x != nil {
+		return x.TokenUrl
+	}
+	return ""
+}
+
+func (x *OAuthClient) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *OAuthClient) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *OAuthClient) GetAudience() string {
+	if x != nil {
+		return x.Audience
+	}
+	return ""
+}
+
+// AWSKey makes a secret the secret key of an access key of AWS: a header Authorization that is a reference to it has a signature of the
+// request, of version 4.
+type AWSKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AccessKey     string                 `protobuf:"bytes,1,opt,name=access_key,json=accessKey,proto3" json:"access_key,omitempty"` // its id
+	Region        string                 `protobuf:"bytes,2,opt,name=region,proto3" json:"region,omitempty"`
+	Service       string                 `protobuf:"bytes,3,opt,name=service,proto3" json:"service,omitempty"` // such as lambda, execute-api or events
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AWSKey) Reset() {
+	*x = AWSKey{}
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AWSKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AWSKey) ProtoMessage() {}
+
+func (x *AWSKey) ProtoReflect() protoreflect.Message {
+	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AWSKey.ProtoReflect.Descriptor instead.
+func (*AWSKey) Descriptor() ([]byte, []int) {
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AWSKey) GetAccessKey() string {
+	if x != nil {
+		return x.AccessKey
+	}
+	return ""
+}
+
+func (x *AWSKey) GetRegion() string {
+	if x != nil {
+		return x.Region
+	}
+	return ""
+}
+
+func (x *AWSKey) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
 type PutSecretRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -246,14 +395,17 @@ type PutSecretRequest struct {
 	Value     string                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"` // 1 to 4,096 bytes of printable ASCII, without spaces at the ends
 	// Those that it may be sent to: names, *.DOMAIN for all below it, addresses, or * for all. Without any,
 	// those of the value before stay.
-	Hosts         []string `protobuf:"bytes,4,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	Hosts []string `protobuf:"bytes,4,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// One of them makes it a secret that is not sent itself; without either it stays what it is.
+	Oauth         *OAuthClient `protobuf:"bytes,5,opt,name=oauth,proto3" json:"oauth,omitempty"`
+	Aws           *AWSKey      `protobuf:"bytes,6,opt,name=aws,proto3" json:"aws,omitempty"` // the value is the secret key and, after a colon, a session token if there is one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutSecretRequest) Reset() {
 	*x = PutSecretRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -265,7 +417,7 @@ func (x *PutSecretRequest) String() string {
 func (*PutSecretRequest) ProtoMessage() {}
 
 func (x *PutSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[1]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -278,7 +430,7 @@ func (x *PutSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSecretRequest.ProtoReflect.Descriptor instead.
 func (*PutSecretRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{1}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PutSecretRequest) GetNamespace() string {
@@ -309,6 +461,20 @@ func (x *PutSecretRequest) GetHosts() []string {
 	return nil
 }
 
+func (x *PutSecretRequest) GetOauth() *OAuthClient {
+	if x != nil {
+		return x.Oauth
+	}
+	return nil
+}
+
+func (x *PutSecretRequest) GetAws() *AWSKey {
+	if x != nil {
+		return x.Aws
+	}
+	return nil
+}
+
 type ListSecretsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -318,7 +484,7 @@ type ListSecretsRequest struct {
 
 func (x *ListSecretsRequest) Reset() {
 	*x = ListSecretsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -330,7 +496,7 @@ func (x *ListSecretsRequest) String() string {
 func (*ListSecretsRequest) ProtoMessage() {}
 
 func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[2]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -343,7 +509,7 @@ func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSecretsRequest.ProtoReflect.Descriptor instead.
 func (*ListSecretsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{2}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListSecretsRequest) GetNamespace() string {
@@ -362,7 +528,7 @@ type ListSecretsResponse struct {
 
 func (x *ListSecretsResponse) Reset() {
 	*x = ListSecretsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -374,7 +540,7 @@ func (x *ListSecretsResponse) String() string {
 func (*ListSecretsResponse) ProtoMessage() {}
 
 func (x *ListSecretsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[3]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -387,7 +553,7 @@ func (x *ListSecretsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSecretsResponse.ProtoReflect.Descriptor instead.
 func (*ListSecretsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{3}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListSecretsResponse) GetSecrets() []*Secret {
@@ -407,7 +573,7 @@ type DeleteSecretRequest struct {
 
 func (x *DeleteSecretRequest) Reset() {
 	*x = DeleteSecretRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -419,7 +585,7 @@ func (x *DeleteSecretRequest) String() string {
 func (*DeleteSecretRequest) ProtoMessage() {}
 
 func (x *DeleteSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[4]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -432,7 +598,7 @@ func (x *DeleteSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSecretRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSecretRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{4}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeleteSecretRequest) GetNamespace() string {
@@ -457,7 +623,7 @@ type DeleteSecretResponse struct {
 
 func (x *DeleteSecretResponse) Reset() {
 	*x = DeleteSecretResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +635,7 @@ func (x *DeleteSecretResponse) String() string {
 func (*DeleteSecretResponse) ProtoMessage() {}
 
 func (x *DeleteSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[5]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +648,7 @@ func (x *DeleteSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSecretResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSecretResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{5}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
 }
 
 type SigningKey struct {
@@ -498,7 +664,7 @@ type SigningKey struct {
 
 func (x *SigningKey) Reset() {
 	*x = SigningKey{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +676,7 @@ func (x *SigningKey) String() string {
 func (*SigningKey) ProtoMessage() {}
 
 func (x *SigningKey) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[6]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +689,7 @@ func (x *SigningKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SigningKey.ProtoReflect.Descriptor instead.
 func (*SigningKey) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{6}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SigningKey) GetId() string {
@@ -570,7 +736,7 @@ type SigningKeys struct {
 
 func (x *SigningKeys) Reset() {
 	*x = SigningKeys{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +748,7 @@ func (x *SigningKeys) String() string {
 func (*SigningKeys) ProtoMessage() {}
 
 func (x *SigningKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[7]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +761,7 @@ func (x *SigningKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SigningKeys.ProtoReflect.Descriptor instead.
 func (*SigningKeys) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{7}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SigningKeys) GetKeys() []*SigningKey {
@@ -614,7 +780,7 @@ type ListSigningKeysRequest struct {
 
 func (x *ListSigningKeysRequest) Reset() {
 	*x = ListSigningKeysRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -626,7 +792,7 @@ func (x *ListSigningKeysRequest) String() string {
 func (*ListSigningKeysRequest) ProtoMessage() {}
 
 func (x *ListSigningKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[8]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -639,7 +805,7 @@ func (x *ListSigningKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSigningKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListSigningKeysRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{8}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListSigningKeysRequest) GetNamespace() string {
@@ -658,7 +824,7 @@ type RevealSigningKeysRequest struct {
 
 func (x *RevealSigningKeysRequest) Reset() {
 	*x = RevealSigningKeysRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +836,7 @@ func (x *RevealSigningKeysRequest) String() string {
 func (*RevealSigningKeysRequest) ProtoMessage() {}
 
 func (x *RevealSigningKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[9]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +849,7 @@ func (x *RevealSigningKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevealSigningKeysRequest.ProtoReflect.Descriptor instead.
 func (*RevealSigningKeysRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{9}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RevealSigningKeysRequest) GetNamespace() string {
@@ -703,7 +869,7 @@ type RotateSigningKeysRequest struct {
 
 func (x *RotateSigningKeysRequest) Reset() {
 	*x = RotateSigningKeysRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +881,7 @@ func (x *RotateSigningKeysRequest) String() string {
 func (*RotateSigningKeysRequest) ProtoMessage() {}
 
 func (x *RotateSigningKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[10]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +894,7 @@ func (x *RotateSigningKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSigningKeysRequest.ProtoReflect.Descriptor instead.
 func (*RotateSigningKeysRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{10}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RotateSigningKeysRequest) GetNamespace() string {
@@ -757,7 +923,7 @@ type LimitRate struct {
 
 func (x *LimitRate) Reset() {
 	*x = LimitRate{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +935,7 @@ func (x *LimitRate) String() string {
 func (*LimitRate) ProtoMessage() {}
 
 func (x *LimitRate) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[11]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +948,7 @@ func (x *LimitRate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitRate.ProtoReflect.Descriptor instead.
 func (*LimitRate) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{11}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LimitRate) GetCount() int64 {
@@ -825,7 +991,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +1003,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[12]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +1016,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{12}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Limit) GetNamespace() string {
@@ -947,7 +1113,7 @@ type LimitUse struct {
 
 func (x *LimitUse) Reset() {
 	*x = LimitUse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1125,7 @@ func (x *LimitUse) String() string {
 func (*LimitUse) ProtoMessage() {}
 
 func (x *LimitUse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[13]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1138,7 @@ func (x *LimitUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitUse.ProtoReflect.Descriptor instead.
 func (*LimitUse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{13}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LimitUse) GetWaiting() int64 {
@@ -1037,7 +1203,7 @@ type LimitKeyUse struct {
 
 func (x *LimitKeyUse) Reset() {
 	*x = LimitKeyUse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1215,7 @@ func (x *LimitKeyUse) String() string {
 func (*LimitKeyUse) ProtoMessage() {}
 
 func (x *LimitKeyUse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[14]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1228,7 @@ func (x *LimitKeyUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitKeyUse.ProtoReflect.Descriptor instead.
 func (*LimitKeyUse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{14}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LimitKeyUse) GetKey() string {
@@ -1103,7 +1269,7 @@ type ListLimitsRequest struct {
 
 func (x *ListLimitsRequest) Reset() {
 	*x = ListLimitsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1281,7 @@ func (x *ListLimitsRequest) String() string {
 func (*ListLimitsRequest) ProtoMessage() {}
 
 func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[15]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1294,7 @@ func (x *ListLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLimitsRequest.ProtoReflect.Descriptor instead.
 func (*ListLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{15}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListLimitsRequest) GetNamespace() string {
@@ -1155,7 +1321,7 @@ type ListLimitsResponse struct {
 
 func (x *ListLimitsResponse) Reset() {
 	*x = ListLimitsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1333,7 @@ func (x *ListLimitsResponse) String() string {
 func (*ListLimitsResponse) ProtoMessage() {}
 
 func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[16]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1346,7 @@ func (x *ListLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListLimitsResponse.ProtoReflect.Descriptor instead.
 func (*ListLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{16}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListLimitsResponse) GetLimits() []*Limit {
@@ -1214,7 +1380,7 @@ type PutLimitRequest struct {
 
 func (x *PutLimitRequest) Reset() {
 	*x = PutLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1392,7 @@ func (x *PutLimitRequest) String() string {
 func (*PutLimitRequest) ProtoMessage() {}
 
 func (x *PutLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[17]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1405,7 @@ func (x *PutLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutLimitRequest.ProtoReflect.Descriptor instead.
 func (*PutLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{17}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PutLimitRequest) GetNamespace() string {
@@ -1316,7 +1482,7 @@ type GetLimitRequest struct {
 
 func (x *GetLimitRequest) Reset() {
 	*x = GetLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1494,7 @@ func (x *GetLimitRequest) String() string {
 func (*GetLimitRequest) ProtoMessage() {}
 
 func (x *GetLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[18]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1507,7 @@ func (x *GetLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimitRequest.ProtoReflect.Descriptor instead.
 func (*GetLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{18}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetLimitRequest) GetNamespace() string {
@@ -1375,7 +1541,7 @@ type DeleteLimitRequest struct {
 
 func (x *DeleteLimitRequest) Reset() {
 	*x = DeleteLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1553,7 @@ func (x *DeleteLimitRequest) String() string {
 func (*DeleteLimitRequest) ProtoMessage() {}
 
 func (x *DeleteLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[19]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1566,7 @@ func (x *DeleteLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteLimitRequest.ProtoReflect.Descriptor instead.
 func (*DeleteLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{19}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteLimitRequest) GetNamespace() string {
@@ -1425,7 +1591,7 @@ type DeleteLimitResponse struct {
 
 func (x *DeleteLimitResponse) Reset() {
 	*x = DeleteLimitResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1603,7 @@ func (x *DeleteLimitResponse) String() string {
 func (*DeleteLimitResponse) ProtoMessage() {}
 
 func (x *DeleteLimitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[20]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1616,7 @@ func (x *DeleteLimitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteLimitResponse.ProtoReflect.Descriptor instead.
 func (*DeleteLimitResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{20}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
 }
 
 type PauseLimitRequest struct {
@@ -1463,7 +1629,7 @@ type PauseLimitRequest struct {
 
 func (x *PauseLimitRequest) Reset() {
 	*x = PauseLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1641,7 @@ func (x *PauseLimitRequest) String() string {
 func (*PauseLimitRequest) ProtoMessage() {}
 
 func (x *PauseLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[21]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1654,7 @@ func (x *PauseLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseLimitRequest.ProtoReflect.Descriptor instead.
 func (*PauseLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{21}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PauseLimitRequest) GetNamespace() string {
@@ -1515,7 +1681,7 @@ type ResumeLimitRequest struct {
 
 func (x *ResumeLimitRequest) Reset() {
 	*x = ResumeLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1693,7 @@ func (x *ResumeLimitRequest) String() string {
 func (*ResumeLimitRequest) ProtoMessage() {}
 
 func (x *ResumeLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[22]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1706,7 @@ func (x *ResumeLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeLimitRequest.ProtoReflect.Descriptor instead.
 func (*ResumeLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{22}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResumeLimitRequest) GetNamespace() string {
@@ -1567,7 +1733,7 @@ type ResetLimitRequest struct {
 
 func (x *ResetLimitRequest) Reset() {
 	*x = ResetLimitRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1745,7 @@ func (x *ResetLimitRequest) String() string {
 func (*ResetLimitRequest) ProtoMessage() {}
 
 func (x *ResetLimitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[23]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1758,7 @@ func (x *ResetLimitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetLimitRequest.ProtoReflect.Descriptor instead.
 func (*ResetLimitRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{23}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResetLimitRequest) GetNamespace() string {
@@ -1630,7 +1796,7 @@ type Quotas struct {
 
 func (x *Quotas) Reset() {
 	*x = Quotas{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1808,7 @@ func (x *Quotas) String() string {
 func (*Quotas) ProtoMessage() {}
 
 func (x *Quotas) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[24]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1821,7 @@ func (x *Quotas) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quotas.ProtoReflect.Descriptor instead.
 func (*Quotas) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{24}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Quotas) GetTimers() int64 {
@@ -1759,7 +1925,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +1937,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[25]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +1950,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{25}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Namespace) GetName() string {
@@ -1853,7 +2019,7 @@ type NotifyRule struct {
 
 func (x *NotifyRule) Reset() {
 	*x = NotifyRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2031,7 @@ func (x *NotifyRule) String() string {
 func (*NotifyRule) ProtoMessage() {}
 
 func (x *NotifyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[26]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2044,7 @@ func (x *NotifyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotifyRule.ProtoReflect.Descriptor instead.
 func (*NotifyRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{26}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *NotifyRule) GetLabels() map[string]string {
@@ -1941,7 +2107,7 @@ type PutNotifyRequest struct {
 
 func (x *PutNotifyRequest) Reset() {
 	*x = PutNotifyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2119,7 @@ func (x *PutNotifyRequest) String() string {
 func (*PutNotifyRequest) ProtoMessage() {}
 
 func (x *PutNotifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[27]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2132,7 @@ func (x *PutNotifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutNotifyRequest.ProtoReflect.Descriptor instead.
 func (*PutNotifyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{27}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PutNotifyRequest) GetName() string {
@@ -2008,7 +2174,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2186,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[28]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2199,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{28}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Usage) GetTimers() int64 {
@@ -2104,7 +2270,7 @@ type PutNamespaceRequest struct {
 
 func (x *PutNamespaceRequest) Reset() {
 	*x = PutNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2282,7 @@ func (x *PutNamespaceRequest) String() string {
 func (*PutNamespaceRequest) ProtoMessage() {}
 
 func (x *PutNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[29]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2295,7 @@ func (x *PutNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*PutNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{29}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PutNamespaceRequest) GetName() string {
@@ -2169,7 +2335,7 @@ type GetNamespaceRequest struct {
 
 func (x *GetNamespaceRequest) Reset() {
 	*x = GetNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2181,7 +2347,7 @@ func (x *GetNamespaceRequest) String() string {
 func (*GetNamespaceRequest) ProtoMessage() {}
 
 func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[30]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2194,7 +2360,7 @@ func (x *GetNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*GetNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{30}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetNamespaceRequest) GetName() string {
@@ -2216,7 +2382,7 @@ type ListNamespacesRequest struct {
 
 func (x *ListNamespacesRequest) Reset() {
 	*x = ListNamespacesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2228,7 +2394,7 @@ func (x *ListNamespacesRequest) String() string {
 func (*ListNamespacesRequest) ProtoMessage() {}
 
 func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[31]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2241,7 +2407,7 @@ func (x *ListNamespacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesRequest.ProtoReflect.Descriptor instead.
 func (*ListNamespacesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{31}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListNamespacesRequest) GetPageSize() uint32 {
@@ -2282,7 +2448,7 @@ type ListNamespacesResponse struct {
 
 func (x *ListNamespacesResponse) Reset() {
 	*x = ListNamespacesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2294,7 +2460,7 @@ func (x *ListNamespacesResponse) String() string {
 func (*ListNamespacesResponse) ProtoMessage() {}
 
 func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[32]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2307,7 +2473,7 @@ func (x *ListNamespacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNamespacesResponse.ProtoReflect.Descriptor instead.
 func (*ListNamespacesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{32}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListNamespacesResponse) GetNamespaces() []*Namespace {
@@ -2333,7 +2499,7 @@ type DeleteNamespaceRequest struct {
 
 func (x *DeleteNamespaceRequest) Reset() {
 	*x = DeleteNamespaceRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2345,7 +2511,7 @@ func (x *DeleteNamespaceRequest) String() string {
 func (*DeleteNamespaceRequest) ProtoMessage() {}
 
 func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[33]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2524,7 @@ func (x *DeleteNamespaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{33}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteNamespaceRequest) GetName() string {
@@ -2376,7 +2542,7 @@ type DeleteNamespaceResponse struct {
 
 func (x *DeleteNamespaceResponse) Reset() {
 	*x = DeleteNamespaceResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2388,7 +2554,7 @@ func (x *DeleteNamespaceResponse) String() string {
 func (*DeleteNamespaceResponse) ProtoMessage() {}
 
 func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[34]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2401,7 +2567,7 @@ func (x *DeleteNamespaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteNamespaceResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{34}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
 }
 
 type ListPoolsRequest struct {
@@ -2415,7 +2581,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2593,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[35]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2606,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{35}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListPoolsRequest) GetPool() string {
@@ -2475,7 +2641,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2487,7 +2653,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[36]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2500,7 +2666,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{36}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListPoolsResponse) GetPools() []*Pool {
@@ -2546,7 +2712,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2724,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[37]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2737,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{37}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Pool) GetPool() string {
@@ -2679,7 +2845,7 @@ type PoolGroup struct {
 
 func (x *PoolGroup) Reset() {
 	*x = PoolGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2857,7 @@ func (x *PoolGroup) String() string {
 func (*PoolGroup) ProtoMessage() {}
 
 func (x *PoolGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[38]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2870,7 @@ func (x *PoolGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolGroup.ProtoReflect.Descriptor instead.
 func (*PoolGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{38}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PoolGroup) GetKey() string {
@@ -2805,7 +2971,7 @@ type PoolWorker struct {
 
 func (x *PoolWorker) Reset() {
 	*x = PoolWorker{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2817,7 +2983,7 @@ func (x *PoolWorker) String() string {
 func (*PoolWorker) ProtoMessage() {}
 
 func (x *PoolWorker) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[39]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2830,7 +2996,7 @@ func (x *PoolWorker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolWorker.ProtoReflect.Descriptor instead.
 func (*PoolWorker) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{39}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PoolWorker) GetId() string {
@@ -2878,7 +3044,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +3056,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[40]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +3069,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{40}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetStatsRequest) GetWindowMs() int64 {
@@ -2931,7 +3097,7 @@ type Stats struct {
 
 func (x *Stats) Reset() {
 	*x = Stats{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3109,7 @@ func (x *Stats) String() string {
 func (*Stats) ProtoMessage() {}
 
 func (x *Stats) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[41]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3122,7 @@ func (x *Stats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stats.ProtoReflect.Descriptor instead.
 func (*Stats) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{41}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Stats) GetStepMs() int64 {
@@ -2997,7 +3163,7 @@ type StatsPoint struct {
 
 func (x *StatsPoint) Reset() {
 	*x = StatsPoint{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3175,7 @@ func (x *StatsPoint) String() string {
 func (*StatsPoint) ProtoMessage() {}
 
 func (x *StatsPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[42]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3188,7 @@ func (x *StatsPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsPoint.ProtoReflect.Descriptor instead.
 func (*StatsPoint) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{42}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *StatsPoint) GetAtMs() int64 {
@@ -3099,7 +3265,7 @@ type StatusNode struct {
 
 func (x *StatusNode) Reset() {
 	*x = StatusNode{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3277,7 @@ func (x *StatusNode) String() string {
 func (*StatusNode) ProtoMessage() {}
 
 func (x *StatusNode) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[43]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3290,7 @@ func (x *StatusNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusNode.ProtoReflect.Descriptor instead.
 func (*StatusNode) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{43}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *StatusNode) GetId() string {
@@ -3153,7 +3319,7 @@ type ListTargetsRequest struct {
 
 func (x *ListTargetsRequest) Reset() {
 	*x = ListTargetsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3165,7 +3331,7 @@ func (x *ListTargetsRequest) String() string {
 func (*ListTargetsRequest) ProtoMessage() {}
 
 func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[44]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3178,7 +3344,7 @@ func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{44}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListTargetsRequest) GetNamespace() string {
@@ -3220,7 +3386,7 @@ type ListTargetsResponse struct {
 
 func (x *ListTargetsResponse) Reset() {
 	*x = ListTargetsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3398,7 @@ func (x *ListTargetsResponse) String() string {
 func (*ListTargetsResponse) ProtoMessage() {}
 
 func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[45]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3411,7 @@ func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{45}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListTargetsResponse) GetTargets() []*Target {
@@ -3296,7 +3462,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3308,7 +3474,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[46]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3321,7 +3487,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{46}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Target) GetNamespace() string {
@@ -3461,7 +3627,7 @@ type ListBucketsRequest struct {
 
 func (x *ListBucketsRequest) Reset() {
 	*x = ListBucketsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +3639,7 @@ func (x *ListBucketsRequest) String() string {
 func (*ListBucketsRequest) ProtoMessage() {}
 
 func (x *ListBucketsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[47]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +3652,7 @@ func (x *ListBucketsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBucketsRequest.ProtoReflect.Descriptor instead.
 func (*ListBucketsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{47}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListBucketsRequest) GetNamespace() string {
@@ -3512,7 +3678,7 @@ type ListBucketsResponse struct {
 
 func (x *ListBucketsResponse) Reset() {
 	*x = ListBucketsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3524,7 +3690,7 @@ func (x *ListBucketsResponse) String() string {
 func (*ListBucketsResponse) ProtoMessage() {}
 
 func (x *ListBucketsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[48]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3537,7 +3703,7 @@ func (x *ListBucketsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBucketsResponse.ProtoReflect.Descriptor instead.
 func (*ListBucketsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{48}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListBucketsResponse) GetBuckets() []*Bucket {
@@ -3560,7 +3726,7 @@ type Bucket struct {
 
 func (x *Bucket) Reset() {
 	*x = Bucket{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +3738,7 @@ func (x *Bucket) String() string {
 func (*Bucket) ProtoMessage() {}
 
 func (x *Bucket) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[49]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +3751,7 @@ func (x *Bucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bucket.ProtoReflect.Descriptor instead.
 func (*Bucket) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{49}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Bucket) GetBucket() uint32 {
@@ -3632,7 +3798,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3810,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[50]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3823,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{50}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DoctorRequest) GetLocal() bool {
@@ -3678,7 +3844,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3690,7 +3856,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[51]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3703,7 +3869,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{51}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DoctorResponse) GetWorst() string {
@@ -3742,7 +3908,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3754,7 +3920,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[52]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3767,7 +3933,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{52}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Finding) GetCheck() string {
@@ -3820,7 +3986,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3832,7 +3998,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[53]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3845,7 +4011,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{53}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
 }
 
 type WhoAmIResponse struct {
@@ -3862,7 +4028,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3874,7 +4040,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[54]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3887,7 +4053,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{54}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *WhoAmIResponse) GetAccess() bool {
@@ -3946,7 +4112,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3958,7 +4124,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[55]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3971,7 +4137,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{55}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Grant) GetRole() string {
@@ -4025,7 +4191,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4037,7 +4203,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[56]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4050,7 +4216,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{56}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Key) GetId() string {
@@ -4120,7 +4286,7 @@ type CreateKeyRequest struct {
 
 func (x *CreateKeyRequest) Reset() {
 	*x = CreateKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4132,7 +4298,7 @@ func (x *CreateKeyRequest) String() string {
 func (*CreateKeyRequest) ProtoMessage() {}
 
 func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[57]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4145,7 +4311,7 @@ func (x *CreateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateKeyRequest.ProtoReflect.Descriptor instead.
 func (*CreateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{57}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CreateKeyRequest) GetName() string {
@@ -4179,7 +4345,7 @@ type CreatedKey struct {
 
 func (x *CreatedKey) Reset() {
 	*x = CreatedKey{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4357,7 @@ func (x *CreatedKey) String() string {
 func (*CreatedKey) ProtoMessage() {}
 
 func (x *CreatedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[58]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4370,7 @@ func (x *CreatedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatedKey.ProtoReflect.Descriptor instead.
 func (*CreatedKey) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{58}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CreatedKey) GetKey() *Key {
@@ -4232,7 +4398,7 @@ type ListKeysRequest struct {
 
 func (x *ListKeysRequest) Reset() {
 	*x = ListKeysRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +4410,7 @@ func (x *ListKeysRequest) String() string {
 func (*ListKeysRequest) ProtoMessage() {}
 
 func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[59]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +4423,7 @@ func (x *ListKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListKeysRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{59}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListKeysRequest) GetPrefix() string {
@@ -4291,7 +4457,7 @@ type ListKeysResponse struct {
 
 func (x *ListKeysResponse) Reset() {
 	*x = ListKeysResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4303,7 +4469,7 @@ func (x *ListKeysResponse) String() string {
 func (*ListKeysResponse) ProtoMessage() {}
 
 func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[60]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4316,7 +4482,7 @@ func (x *ListKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListKeysResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{60}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListKeysResponse) GetKeys() []*Key {
@@ -4343,7 +4509,7 @@ type RotateKeyRequest struct {
 
 func (x *RotateKeyRequest) Reset() {
 	*x = RotateKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4355,7 +4521,7 @@ func (x *RotateKeyRequest) String() string {
 func (*RotateKeyRequest) ProtoMessage() {}
 
 func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[61]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4368,7 +4534,7 @@ func (x *RotateKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{61}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RotateKeyRequest) GetId() string {
@@ -4394,7 +4560,7 @@ type RevokeKeyRequest struct {
 
 func (x *RevokeKeyRequest) Reset() {
 	*x = RevokeKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4406,7 +4572,7 @@ func (x *RevokeKeyRequest) String() string {
 func (*RevokeKeyRequest) ProtoMessage() {}
 
 func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[62]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4419,7 +4585,7 @@ func (x *RevokeKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyRequest.ProtoReflect.Descriptor instead.
 func (*RevokeKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{62}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RevokeKeyRequest) GetId() string {
@@ -4437,7 +4603,7 @@ type RevokeKeyResponse struct {
 
 func (x *RevokeKeyResponse) Reset() {
 	*x = RevokeKeyResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4449,7 +4615,7 @@ func (x *RevokeKeyResponse) String() string {
 func (*RevokeKeyResponse) ProtoMessage() {}
 
 func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[63]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4462,7 +4628,7 @@ func (x *RevokeKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeKeyResponse.ProtoReflect.Descriptor instead.
 func (*RevokeKeyResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{63}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
 }
 
 // Person is one who signed in to the console at an issuer.
@@ -4477,7 +4643,7 @@ type Person struct {
 
 func (x *Person) Reset() {
 	*x = Person{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4489,7 +4655,7 @@ func (x *Person) String() string {
 func (*Person) ProtoMessage() {}
 
 func (x *Person) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[64]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4502,7 +4668,7 @@ func (x *Person) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Person.ProtoReflect.Descriptor instead.
 func (*Person) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{64}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Person) GetPrincipal() string {
@@ -4536,7 +4702,7 @@ type PersonSession struct {
 
 func (x *PersonSession) Reset() {
 	*x = PersonSession{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4548,7 +4714,7 @@ func (x *PersonSession) String() string {
 func (*PersonSession) ProtoMessage() {}
 
 func (x *PersonSession) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[65]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4561,7 +4727,7 @@ func (x *PersonSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PersonSession.ProtoReflect.Descriptor instead.
 func (*PersonSession) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{65}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *PersonSession) GetBeganMs() int64 {
@@ -4589,7 +4755,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4601,7 +4767,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[66]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4614,7 +4780,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{66}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListSessionsRequest) GetPrefix() string {
@@ -4648,7 +4814,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4660,7 +4826,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[67]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4673,7 +4839,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{67}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListSessionsResponse) GetPeople() []*Person {
@@ -4699,7 +4865,7 @@ type EndSessionsRequest struct {
 
 func (x *EndSessionsRequest) Reset() {
 	*x = EndSessionsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4711,7 +4877,7 @@ func (x *EndSessionsRequest) String() string {
 func (*EndSessionsRequest) ProtoMessage() {}
 
 func (x *EndSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[68]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4724,7 +4890,7 @@ func (x *EndSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{68}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EndSessionsRequest) GetPrincipal() string {
@@ -4742,7 +4908,7 @@ type EndSessionsResponse struct {
 
 func (x *EndSessionsResponse) Reset() {
 	*x = EndSessionsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4754,7 +4920,7 @@ func (x *EndSessionsResponse) String() string {
 func (*EndSessionsResponse) ProtoMessage() {}
 
 func (x *EndSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[69]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4767,7 +4933,7 @@ func (x *EndSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{69}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
 }
 
 type RotateSessionKeyRequest struct {
@@ -4778,7 +4944,7 @@ type RotateSessionKeyRequest struct {
 
 func (x *RotateSessionKeyRequest) Reset() {
 	*x = RotateSessionKeyRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4790,7 +4956,7 @@ func (x *RotateSessionKeyRequest) String() string {
 func (*RotateSessionKeyRequest) ProtoMessage() {}
 
 func (x *RotateSessionKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[70]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4803,7 +4969,7 @@ func (x *RotateSessionKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSessionKeyRequest.ProtoReflect.Descriptor instead.
 func (*RotateSessionKeyRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{70}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
 }
 
 type RotateSessionKeyResponse struct {
@@ -4814,7 +4980,7 @@ type RotateSessionKeyResponse struct {
 
 func (x *RotateSessionKeyResponse) Reset() {
 	*x = RotateSessionKeyResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4826,7 +4992,7 @@ func (x *RotateSessionKeyResponse) String() string {
 func (*RotateSessionKeyResponse) ProtoMessage() {}
 
 func (x *RotateSessionKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[71]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4839,7 +5005,7 @@ func (x *RotateSessionKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateSessionKeyResponse.ProtoReflect.Descriptor instead.
 func (*RotateSessionKeyResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{71}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
 }
 
 type Role struct {
@@ -4852,7 +5018,7 @@ type Role struct {
 
 func (x *Role) Reset() {
 	*x = Role{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4864,7 +5030,7 @@ func (x *Role) String() string {
 func (*Role) ProtoMessage() {}
 
 func (x *Role) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[72]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4877,7 +5043,7 @@ func (x *Role) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Role.ProtoReflect.Descriptor instead.
 func (*Role) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{72}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Role) GetName() string {
@@ -4903,7 +5069,7 @@ type PutRoleRequest struct {
 
 func (x *PutRoleRequest) Reset() {
 	*x = PutRoleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4915,7 +5081,7 @@ func (x *PutRoleRequest) String() string {
 func (*PutRoleRequest) ProtoMessage() {}
 
 func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[73]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4928,7 +5094,7 @@ func (x *PutRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRoleRequest.ProtoReflect.Descriptor instead.
 func (*PutRoleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{73}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *PutRoleRequest) GetRole() *Role {
@@ -4946,7 +5112,7 @@ type ListRolesRequest struct {
 
 func (x *ListRolesRequest) Reset() {
 	*x = ListRolesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4958,7 +5124,7 @@ func (x *ListRolesRequest) String() string {
 func (*ListRolesRequest) ProtoMessage() {}
 
 func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[74]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4971,7 +5137,7 @@ func (x *ListRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListRolesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{74}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
 }
 
 type ListRolesResponse struct {
@@ -4983,7 +5149,7 @@ type ListRolesResponse struct {
 
 func (x *ListRolesResponse) Reset() {
 	*x = ListRolesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4995,7 +5161,7 @@ func (x *ListRolesResponse) String() string {
 func (*ListRolesResponse) ProtoMessage() {}
 
 func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[75]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5008,7 +5174,7 @@ func (x *ListRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListRolesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{75}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListRolesResponse) GetRoles() []*Role {
@@ -5027,7 +5193,7 @@ type DeleteRoleRequest struct {
 
 func (x *DeleteRoleRequest) Reset() {
 	*x = DeleteRoleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5039,7 +5205,7 @@ func (x *DeleteRoleRequest) String() string {
 func (*DeleteRoleRequest) ProtoMessage() {}
 
 func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[76]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5052,7 +5218,7 @@ func (x *DeleteRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRoleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRoleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{76}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *DeleteRoleRequest) GetName() string {
@@ -5070,7 +5236,7 @@ type DeleteRoleResponse struct {
 
 func (x *DeleteRoleResponse) Reset() {
 	*x = DeleteRoleResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5082,7 +5248,7 @@ func (x *DeleteRoleResponse) String() string {
 func (*DeleteRoleResponse) ProtoMessage() {}
 
 func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[77]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5095,7 +5261,7 @@ func (x *DeleteRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRoleResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRoleResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{77}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
 }
 
 type Timer struct {
@@ -5156,7 +5322,7 @@ type Timer struct {
 
 func (x *Timer) Reset() {
 	*x = Timer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5168,7 +5334,7 @@ func (x *Timer) String() string {
 func (*Timer) ProtoMessage() {}
 
 func (x *Timer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[78]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5181,7 +5347,7 @@ func (x *Timer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timer.ProtoReflect.Descriptor instead.
 func (*Timer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{78}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Timer) GetNamespace() string {
@@ -5532,7 +5698,7 @@ type NoticeState struct {
 
 func (x *NoticeState) Reset() {
 	*x = NoticeState{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5544,7 +5710,7 @@ func (x *NoticeState) String() string {
 func (*NoticeState) ProtoMessage() {}
 
 func (x *NoticeState) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[79]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5557,7 +5723,7 @@ func (x *NoticeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoticeState.ProtoReflect.Descriptor instead.
 func (*NoticeState) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{79}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *NoticeState) GetAlarmed() bool {
@@ -5591,7 +5757,7 @@ type Span struct {
 
 func (x *Span) Reset() {
 	*x = Span{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5603,7 +5769,7 @@ func (x *Span) String() string {
 func (*Span) ProtoMessage() {}
 
 func (x *Span) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[80]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5616,7 +5782,7 @@ func (x *Span) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Span.ProtoReflect.Descriptor instead.
 func (*Span) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{80}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Span) GetFromMs() int64 {
@@ -5643,7 +5809,7 @@ type GetBadgeRequest struct {
 
 func (x *GetBadgeRequest) Reset() {
 	*x = GetBadgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5655,7 +5821,7 @@ func (x *GetBadgeRequest) String() string {
 func (*GetBadgeRequest) ProtoMessage() {}
 
 func (x *GetBadgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[81]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5668,7 +5834,7 @@ func (x *GetBadgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBadgeRequest.ProtoReflect.Descriptor instead.
 func (*GetBadgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{81}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetBadgeRequest) GetNamespace() string {
@@ -5696,7 +5862,7 @@ type Badge struct {
 
 func (x *Badge) Reset() {
 	*x = Badge{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5708,7 +5874,7 @@ func (x *Badge) String() string {
 func (*Badge) ProtoMessage() {}
 
 func (x *Badge) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[82]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5721,7 +5887,7 @@ func (x *Badge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Badge.ProtoReflect.Descriptor instead.
 func (*Badge) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{82}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Badge) GetState() string {
@@ -5749,7 +5915,7 @@ type KeptAnswer struct {
 
 func (x *KeptAnswer) Reset() {
 	*x = KeptAnswer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5761,7 +5927,7 @@ func (x *KeptAnswer) String() string {
 func (*KeptAnswer) ProtoMessage() {}
 
 func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[83]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5774,7 +5940,7 @@ func (x *KeptAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptAnswer.ProtoReflect.Descriptor instead.
 func (*KeptAnswer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{83}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *KeptAnswer) GetContentType() string {
@@ -5810,7 +5976,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5822,7 +5988,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[84]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5835,7 +6001,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{84}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Wait) GetCause() string {
@@ -5871,7 +6037,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5883,7 +6049,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[85]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5896,7 +6062,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{85}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Attempt) GetSentMs() int64 {
@@ -5967,7 +6133,7 @@ type Spec struct {
 
 func (x *Spec) Reset() {
 	*x = Spec{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5979,7 +6145,7 @@ func (x *Spec) String() string {
 func (*Spec) ProtoMessage() {}
 
 func (x *Spec) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[86]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5992,7 +6158,7 @@ func (x *Spec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spec.ProtoReflect.Descriptor instead.
 func (*Spec) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{86}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Spec) GetSchedule() string {
@@ -6227,7 +6393,7 @@ type Notify struct {
 
 func (x *Notify) Reset() {
 	*x = Notify{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6239,7 +6405,7 @@ func (x *Notify) String() string {
 func (*Notify) ProtoMessage() {}
 
 func (x *Notify) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[87]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6252,7 +6418,7 @@ func (x *Notify) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notify.ProtoReflect.Descriptor instead.
 func (*Notify) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{87}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Notify) GetTarget() string {
@@ -6309,7 +6475,7 @@ type Expect struct {
 
 func (x *Expect) Reset() {
 	*x = Expect{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6321,7 +6487,7 @@ func (x *Expect) String() string {
 func (*Expect) ProtoMessage() {}
 
 func (x *Expect) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[88]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6334,7 +6500,7 @@ func (x *Expect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Expect.ProtoReflect.Descriptor instead.
 func (*Expect) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{88}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Expect) GetEvery() *durationpb.Duration {
@@ -6369,7 +6535,7 @@ type CalendarRule struct {
 
 func (x *CalendarRule) Reset() {
 	*x = CalendarRule{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6381,7 +6547,7 @@ func (x *CalendarRule) String() string {
 func (*CalendarRule) ProtoMessage() {}
 
 func (x *CalendarRule) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[89]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6394,7 +6560,7 @@ func (x *CalendarRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarRule.ProtoReflect.Descriptor instead.
 func (*CalendarRule) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{89}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *CalendarRule) GetOff() []string {
@@ -6433,7 +6599,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6445,7 +6611,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[90]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6458,7 +6624,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{90}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Retry) GetAttempts() uint32 {
@@ -6524,7 +6690,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6536,7 +6702,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[91]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6549,7 +6715,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{91}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Webhook) GetMethod() string {
@@ -6617,7 +6783,7 @@ type CreateRequest struct {
 
 func (x *CreateRequest) Reset() {
 	*x = CreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6629,7 +6795,7 @@ func (x *CreateRequest) String() string {
 func (*CreateRequest) ProtoMessage() {}
 
 func (x *CreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[92]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6642,7 +6808,7 @@ func (x *CreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRequest.ProtoReflect.Descriptor instead.
 func (*CreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{92}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *CreateRequest) GetNamespace() string {
@@ -6739,7 +6905,7 @@ type Debounce struct {
 
 func (x *Debounce) Reset() {
 	*x = Debounce{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6751,7 +6917,7 @@ func (x *Debounce) String() string {
 func (*Debounce) ProtoMessage() {}
 
 func (x *Debounce) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[93]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6764,7 +6930,7 @@ func (x *Debounce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Debounce.ProtoReflect.Descriptor instead.
 func (*Debounce) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{93}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Debounce) GetQuiet() *durationpb.Duration {
@@ -6791,7 +6957,7 @@ type Throttle struct {
 
 func (x *Throttle) Reset() {
 	*x = Throttle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6803,7 +6969,7 @@ func (x *Throttle) String() string {
 func (*Throttle) ProtoMessage() {}
 
 func (x *Throttle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[94]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6816,7 +6982,7 @@ func (x *Throttle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttle.ProtoReflect.Descriptor instead.
 func (*Throttle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{94}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Throttle) GetEvery() *durationpb.Duration {
@@ -6838,7 +7004,7 @@ type BatchCreateRequest struct {
 
 func (x *BatchCreateRequest) Reset() {
 	*x = BatchCreateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6850,7 +7016,7 @@ func (x *BatchCreateRequest) String() string {
 func (*BatchCreateRequest) ProtoMessage() {}
 
 func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[95]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6863,7 +7029,7 @@ func (x *BatchCreateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateRequest.ProtoReflect.Descriptor instead.
 func (*BatchCreateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{95}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *BatchCreateRequest) GetNamespace() string {
@@ -6904,7 +7070,7 @@ type NewTimer struct {
 
 func (x *NewTimer) Reset() {
 	*x = NewTimer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6916,7 +7082,7 @@ func (x *NewTimer) String() string {
 func (*NewTimer) ProtoMessage() {}
 
 func (x *NewTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[96]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6929,7 +7095,7 @@ func (x *NewTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewTimer.ProtoReflect.Descriptor instead.
 func (*NewTimer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{96}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *NewTimer) GetName() string {
@@ -6955,7 +7121,7 @@ type BatchCreateResponse struct {
 
 func (x *BatchCreateResponse) Reset() {
 	*x = BatchCreateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6967,7 +7133,7 @@ func (x *BatchCreateResponse) String() string {
 func (*BatchCreateResponse) ProtoMessage() {}
 
 func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[97]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6980,7 +7146,7 @@ func (x *BatchCreateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchCreateResponse.ProtoReflect.Descriptor instead.
 func (*BatchCreateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{97}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *BatchCreateResponse) GetCreated() []*Created {
@@ -7006,7 +7172,7 @@ type Created struct {
 
 func (x *Created) Reset() {
 	*x = Created{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7018,7 +7184,7 @@ func (x *Created) String() string {
 func (*Created) ProtoMessage() {}
 
 func (x *Created) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[98]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7031,7 +7197,7 @@ func (x *Created) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Created.ProtoReflect.Descriptor instead.
 func (*Created) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{98}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Created) GetName() string {
@@ -7103,7 +7269,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7115,7 +7281,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[99]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7128,7 +7294,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{99}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Problem) GetCode() string {
@@ -7177,7 +7343,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7189,7 +7355,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[100]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7202,7 +7368,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{100}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -7244,7 +7410,7 @@ type Filter struct {
 
 func (x *Filter) Reset() {
 	*x = Filter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7256,7 +7422,7 @@ func (x *Filter) String() string {
 func (*Filter) ProtoMessage() {}
 
 func (x *Filter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[101]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7269,7 +7435,7 @@ func (x *Filter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Filter.ProtoReflect.Descriptor instead.
 func (*Filter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{101}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Filter) GetNamespace() string {
@@ -7355,7 +7521,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7367,7 +7533,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[102]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7380,7 +7546,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{102}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ListRequest) GetFilter() *Filter {
@@ -7430,7 +7596,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7442,7 +7608,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[103]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7455,7 +7621,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{103}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ListResponse) GetTimers() []*Timer {
@@ -7495,7 +7661,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7507,7 +7673,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[104]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7520,7 +7686,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{104}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *CountRequest) GetFilter() *Filter {
@@ -7539,7 +7705,7 @@ type CountResponse struct {
 
 func (x *CountResponse) Reset() {
 	*x = CountResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7551,7 +7717,7 @@ func (x *CountResponse) String() string {
 func (*CountResponse) ProtoMessage() {}
 
 func (x *CountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[105]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7564,7 +7730,7 @@ func (x *CountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountResponse.ProtoReflect.Descriptor instead.
 func (*CountResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{105}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *CountResponse) GetCount() int64 {
@@ -7585,7 +7751,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7597,7 +7763,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[106]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7610,7 +7776,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{106}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -7644,7 +7810,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7656,7 +7822,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[107]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7669,7 +7835,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{107}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *DeleteResponse) GetInFlight() bool {
@@ -7698,7 +7864,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7710,7 +7876,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[108]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7723,7 +7889,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{108}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -7764,7 +7930,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7776,7 +7942,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[109]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7789,7 +7955,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{109}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ResumeRequest) GetNamespace() string {
@@ -7816,7 +7982,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7828,7 +7994,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[110]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7841,7 +8007,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{110}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *RunRequest) GetNamespace() string {
@@ -7868,7 +8034,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7880,7 +8046,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[111]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7893,7 +8059,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{111}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *RunResponse) GetFireId() string {
@@ -7922,7 +8088,7 @@ type SkipRequest struct {
 
 func (x *SkipRequest) Reset() {
 	*x = SkipRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7934,7 +8100,7 @@ func (x *SkipRequest) String() string {
 func (*SkipRequest) ProtoMessage() {}
 
 func (x *SkipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[112]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7947,7 +8113,7 @@ func (x *SkipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipRequest.ProtoReflect.Descriptor instead.
 func (*SkipRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{112}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *SkipRequest) GetNamespace() string {
@@ -7991,7 +8157,7 @@ type PatchRequest struct {
 
 func (x *PatchRequest) Reset() {
 	*x = PatchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8003,7 +8169,7 @@ func (x *PatchRequest) String() string {
 func (*PatchRequest) ProtoMessage() {}
 
 func (x *PatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[113]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8016,7 +8182,7 @@ func (x *PatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
 func (*PatchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{113}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *PatchRequest) GetNamespace() string {
@@ -8067,7 +8233,7 @@ type RescheduleRequest struct {
 
 func (x *RescheduleRequest) Reset() {
 	*x = RescheduleRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8079,7 +8245,7 @@ func (x *RescheduleRequest) String() string {
 func (*RescheduleRequest) ProtoMessage() {}
 
 func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[114]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8092,7 +8258,7 @@ func (x *RescheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescheduleRequest.ProtoReflect.Descriptor instead.
 func (*RescheduleRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{114}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *RescheduleRequest) GetNamespace() string {
@@ -8150,7 +8316,7 @@ type When struct {
 
 func (x *When) Reset() {
 	*x = When{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8162,7 +8328,7 @@ func (x *When) String() string {
 func (*When) ProtoMessage() {}
 
 func (x *When) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[115]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8175,7 +8341,7 @@ func (x *When) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use When.ProtoReflect.Descriptor instead.
 func (*When) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{115}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *When) GetSchedule() string {
@@ -8269,7 +8435,7 @@ type BackfillRequest struct {
 
 func (x *BackfillRequest) Reset() {
 	*x = BackfillRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8281,7 +8447,7 @@ func (x *BackfillRequest) String() string {
 func (*BackfillRequest) ProtoMessage() {}
 
 func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[116]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8294,7 +8460,7 @@ func (x *BackfillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillRequest.ProtoReflect.Descriptor instead.
 func (*BackfillRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{116}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *BackfillRequest) GetNamespace() string {
@@ -8350,7 +8516,7 @@ type BackfillResponse struct {
 
 func (x *BackfillResponse) Reset() {
 	*x = BackfillResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8362,7 +8528,7 @@ func (x *BackfillResponse) String() string {
 func (*BackfillResponse) ProtoMessage() {}
 
 func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[117]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8375,7 +8541,7 @@ func (x *BackfillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackfillResponse.ProtoReflect.Descriptor instead.
 func (*BackfillResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{117}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *BackfillResponse) GetCount() uint64 {
@@ -8410,7 +8576,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8422,7 +8588,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[118]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8435,7 +8601,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{118}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -8473,7 +8639,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8485,7 +8651,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[119]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8498,7 +8664,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{119}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ExplainResponse) GetSummary() string {
@@ -8559,7 +8725,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8571,7 +8737,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[120]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8584,7 +8750,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{120}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *Reason) GetCode() string {
@@ -8644,7 +8810,7 @@ type Coming struct {
 
 func (x *Coming) Reset() {
 	*x = Coming{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8656,7 +8822,7 @@ func (x *Coming) String() string {
 func (*Coming) ProtoMessage() {}
 
 func (x *Coming) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[121]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8669,7 +8835,7 @@ func (x *Coming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coming.ProtoReflect.Descriptor instead.
 func (*Coming) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{121}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *Coming) GetDueMs() int64 {
@@ -8733,7 +8899,7 @@ type SimulateRequest struct {
 
 func (x *SimulateRequest) Reset() {
 	*x = SimulateRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8745,7 +8911,7 @@ func (x *SimulateRequest) String() string {
 func (*SimulateRequest) ProtoMessage() {}
 
 func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[122]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8758,7 +8924,7 @@ func (x *SimulateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateRequest.ProtoReflect.Descriptor instead.
 func (*SimulateRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{122}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *SimulateRequest) GetFilter() *Filter {
@@ -8800,7 +8966,7 @@ type SimulateResponse struct {
 
 func (x *SimulateResponse) Reset() {
 	*x = SimulateResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8812,7 +8978,7 @@ func (x *SimulateResponse) String() string {
 func (*SimulateResponse) ProtoMessage() {}
 
 func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[123]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8825,7 +8991,7 @@ func (x *SimulateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulateResponse.ProtoReflect.Descriptor instead.
 func (*SimulateResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{123}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *SimulateResponse) GetFires() []*Coming {
@@ -8863,7 +9029,7 @@ type ForecastRequest struct {
 
 func (x *ForecastRequest) Reset() {
 	*x = ForecastRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8875,7 +9041,7 @@ func (x *ForecastRequest) String() string {
 func (*ForecastRequest) ProtoMessage() {}
 
 func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[124]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8888,7 +9054,7 @@ func (x *ForecastRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastRequest.ProtoReflect.Descriptor instead.
 func (*ForecastRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{124}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ForecastRequest) GetFilter() *Filter {
@@ -8946,7 +9112,7 @@ type ForecastResponse struct {
 
 func (x *ForecastResponse) Reset() {
 	*x = ForecastResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8958,7 +9124,7 @@ func (x *ForecastResponse) String() string {
 func (*ForecastResponse) ProtoMessage() {}
 
 func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[125]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8971,7 +9137,7 @@ func (x *ForecastResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForecastResponse.ProtoReflect.Descriptor instead.
 func (*ForecastResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{125}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *ForecastResponse) GetFromMs() int64 {
@@ -9021,7 +9187,7 @@ type Load struct {
 
 func (x *Load) Reset() {
 	*x = Load{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9033,7 +9199,7 @@ func (x *Load) String() string {
 func (*Load) ProtoMessage() {}
 
 func (x *Load) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[126]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9046,7 +9212,7 @@ func (x *Load) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Load.ProtoReflect.Descriptor instead.
 func (*Load) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{126}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *Load) GetFromMs() int64 {
@@ -9088,7 +9254,7 @@ type BulkRequest struct {
 
 func (x *BulkRequest) Reset() {
 	*x = BulkRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9100,7 +9266,7 @@ func (x *BulkRequest) String() string {
 func (*BulkRequest) ProtoMessage() {}
 
 func (x *BulkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[127]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9113,7 +9279,7 @@ func (x *BulkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkRequest.ProtoReflect.Descriptor instead.
 func (*BulkRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{127}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *BulkRequest) GetFilter() *Filter {
@@ -9202,7 +9368,7 @@ type BulkProgress struct {
 
 func (x *BulkProgress) Reset() {
 	*x = BulkProgress{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9214,7 +9380,7 @@ func (x *BulkProgress) String() string {
 func (*BulkProgress) ProtoMessage() {}
 
 func (x *BulkProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[128]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9227,7 +9393,7 @@ func (x *BulkProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkProgress.ProtoReflect.Descriptor instead.
 func (*BulkProgress) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{128}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *BulkProgress) GetMatched() uint64 {
@@ -9296,7 +9462,7 @@ type BulkTarget struct {
 
 func (x *BulkTarget) Reset() {
 	*x = BulkTarget{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9308,7 +9474,7 @@ func (x *BulkTarget) String() string {
 func (*BulkTarget) ProtoMessage() {}
 
 func (x *BulkTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[129]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9321,7 +9487,7 @@ func (x *BulkTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTarget.ProtoReflect.Descriptor instead.
 func (*BulkTarget) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{129}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *BulkTarget) GetTarget() string {
@@ -9350,7 +9516,7 @@ type BulkFailure struct {
 
 func (x *BulkFailure) Reset() {
 	*x = BulkFailure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9362,7 +9528,7 @@ func (x *BulkFailure) String() string {
 func (*BulkFailure) ProtoMessage() {}
 
 func (x *BulkFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[130]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9375,7 +9541,7 @@ func (x *BulkFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkFailure.ProtoReflect.Descriptor instead.
 func (*BulkFailure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{130}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *BulkFailure) GetName() string {
@@ -9415,7 +9581,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9427,7 +9593,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[131]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9440,7 +9606,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{131}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ListJobsRequest) GetNamespace() string {
@@ -9459,7 +9625,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9471,7 +9637,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[132]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9484,7 +9650,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{132}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -9504,7 +9670,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9516,7 +9682,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[133]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9529,7 +9695,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{133}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *GetJobRequest) GetNamespace() string {
@@ -9556,7 +9722,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9568,7 +9734,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[134]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9581,7 +9747,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{134}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *CancelJobRequest) GetNamespace() string {
@@ -9622,7 +9788,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9634,7 +9800,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[135]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9647,7 +9813,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{135}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *Job) GetNamespace() string {
@@ -9773,7 +9939,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9785,7 +9951,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[136]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9798,7 +9964,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{136}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ImportRequest) GetTimers() []*Timer {
@@ -9831,7 +9997,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9843,7 +10009,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[137]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9856,7 +10022,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{137}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ImportResponse) GetCreated() []*Created {
@@ -9879,7 +10045,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9891,7 +10057,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[138]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9904,7 +10070,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{138}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -9952,7 +10118,7 @@ type Day struct {
 
 func (x *Day) Reset() {
 	*x = Day{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9964,7 +10130,7 @@ func (x *Day) String() string {
 func (*Day) ProtoMessage() {}
 
 func (x *Day) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[139]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9977,7 +10143,7 @@ func (x *Day) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Day.ProtoReflect.Descriptor instead.
 func (*Day) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{139}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *Day) GetDate() string {
@@ -10006,7 +10172,7 @@ type PutCalendarRequest struct {
 
 func (x *PutCalendarRequest) Reset() {
 	*x = PutCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10018,7 +10184,7 @@ func (x *PutCalendarRequest) String() string {
 func (*PutCalendarRequest) ProtoMessage() {}
 
 func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[140]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10031,7 +10197,7 @@ func (x *PutCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarRequest.ProtoReflect.Descriptor instead.
 func (*PutCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{140}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *PutCalendarRequest) GetNamespace() string {
@@ -10075,7 +10241,7 @@ type PutCalendarResponse struct {
 
 func (x *PutCalendarResponse) Reset() {
 	*x = PutCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10087,7 +10253,7 @@ func (x *PutCalendarResponse) String() string {
 func (*PutCalendarResponse) ProtoMessage() {}
 
 func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[141]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10100,7 +10266,7 @@ func (x *PutCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutCalendarResponse.ProtoReflect.Descriptor instead.
 func (*PutCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{141}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *PutCalendarResponse) GetCalendar() *Calendar {
@@ -10148,7 +10314,7 @@ type GetCalendarRequest struct {
 
 func (x *GetCalendarRequest) Reset() {
 	*x = GetCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10160,7 +10326,7 @@ func (x *GetCalendarRequest) String() string {
 func (*GetCalendarRequest) ProtoMessage() {}
 
 func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[142]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10173,7 +10339,7 @@ func (x *GetCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCalendarRequest.ProtoReflect.Descriptor instead.
 func (*GetCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{142}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *GetCalendarRequest) GetNamespace() string {
@@ -10199,7 +10365,7 @@ type ListCalendarsRequest struct {
 
 func (x *ListCalendarsRequest) Reset() {
 	*x = ListCalendarsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10211,7 +10377,7 @@ func (x *ListCalendarsRequest) String() string {
 func (*ListCalendarsRequest) ProtoMessage() {}
 
 func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[143]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10224,7 +10390,7 @@ func (x *ListCalendarsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsRequest.ProtoReflect.Descriptor instead.
 func (*ListCalendarsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{143}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ListCalendarsRequest) GetNamespace() string {
@@ -10243,7 +10409,7 @@ type ListCalendarsResponse struct {
 
 func (x *ListCalendarsResponse) Reset() {
 	*x = ListCalendarsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10255,7 +10421,7 @@ func (x *ListCalendarsResponse) String() string {
 func (*ListCalendarsResponse) ProtoMessage() {}
 
 func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[144]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10268,7 +10434,7 @@ func (x *ListCalendarsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCalendarsResponse.ProtoReflect.Descriptor instead.
 func (*ListCalendarsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{144}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ListCalendarsResponse) GetCalendars() []*Calendar {
@@ -10288,7 +10454,7 @@ type DeleteCalendarRequest struct {
 
 func (x *DeleteCalendarRequest) Reset() {
 	*x = DeleteCalendarRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10300,7 +10466,7 @@ func (x *DeleteCalendarRequest) String() string {
 func (*DeleteCalendarRequest) ProtoMessage() {}
 
 func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[145]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10313,7 +10479,7 @@ func (x *DeleteCalendarRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{145}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *DeleteCalendarRequest) GetNamespace() string {
@@ -10338,7 +10504,7 @@ type DeleteCalendarResponse struct {
 
 func (x *DeleteCalendarResponse) Reset() {
 	*x = DeleteCalendarResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10350,7 +10516,7 @@ func (x *DeleteCalendarResponse) String() string {
 func (*DeleteCalendarResponse) ProtoMessage() {}
 
 func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[146]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10363,7 +10529,7 @@ func (x *DeleteCalendarResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendarResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCalendarResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{146}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
 }
 
 type BackupRequest struct {
@@ -10374,7 +10540,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10386,7 +10552,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[147]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10399,7 +10565,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{147}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
 }
 
 type BackupChunk struct {
@@ -10411,7 +10577,7 @@ type BackupChunk struct {
 
 func (x *BackupChunk) Reset() {
 	*x = BackupChunk{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10423,7 +10589,7 @@ func (x *BackupChunk) String() string {
 func (*BackupChunk) ProtoMessage() {}
 
 func (x *BackupChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[148]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10436,7 +10602,7 @@ func (x *BackupChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupChunk.ProtoReflect.Descriptor instead.
 func (*BackupChunk) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{148}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *BackupChunk) GetData() []byte {
@@ -10454,7 +10620,7 @@ type GetClockRequest struct {
 
 func (x *GetClockRequest) Reset() {
 	*x = GetClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10466,7 +10632,7 @@ func (x *GetClockRequest) String() string {
 func (*GetClockRequest) ProtoMessage() {}
 
 func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[149]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10479,7 +10645,7 @@ func (x *GetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClockRequest.ProtoReflect.Descriptor instead.
 func (*GetClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{149}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
 }
 
 type AdvanceClockRequest struct {
@@ -10493,7 +10659,7 @@ type AdvanceClockRequest struct {
 
 func (x *AdvanceClockRequest) Reset() {
 	*x = AdvanceClockRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10505,7 +10671,7 @@ func (x *AdvanceClockRequest) String() string {
 func (*AdvanceClockRequest) ProtoMessage() {}
 
 func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[150]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10518,7 +10684,7 @@ func (x *AdvanceClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdvanceClockRequest.ProtoReflect.Descriptor instead.
 func (*AdvanceClockRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{150}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *AdvanceClockRequest) GetBy() *durationpb.Duration {
@@ -10554,7 +10720,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10566,7 +10732,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[151]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10579,7 +10745,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{151}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *Clock) GetNowMs() int64 {
@@ -10618,7 +10784,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10630,7 +10796,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[152]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10643,7 +10809,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{152}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
 }
 
 type ListNodesResponse struct {
@@ -10655,7 +10821,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10667,7 +10833,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[153]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10680,7 +10846,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{153}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -10709,7 +10875,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10721,7 +10887,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[154]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10734,7 +10900,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{154}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *Node) GetId() string {
@@ -10823,7 +10989,7 @@ type AuditFilter struct {
 
 func (x *AuditFilter) Reset() {
 	*x = AuditFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10835,7 +11001,7 @@ func (x *AuditFilter) String() string {
 func (*AuditFilter) ProtoMessage() {}
 
 func (x *AuditFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[155]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10848,7 +11014,7 @@ func (x *AuditFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFilter.ProtoReflect.Descriptor instead.
 func (*AuditFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{155}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *AuditFilter) GetNamespace() string {
@@ -10912,7 +11078,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10924,7 +11090,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[156]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10937,7 +11103,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{156}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *ListAuditRequest) GetFilter() *AuditFilter {
@@ -10980,7 +11146,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10992,7 +11158,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[157]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11005,7 +11171,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{157}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *ListAuditResponse) GetEvents() []*AuditEvent {
@@ -11045,7 +11211,7 @@ type FollowAuditRequest struct {
 
 func (x *FollowAuditRequest) Reset() {
 	*x = FollowAuditRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11057,7 +11223,7 @@ func (x *FollowAuditRequest) String() string {
 func (*FollowAuditRequest) ProtoMessage() {}
 
 func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[158]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11070,7 +11236,7 @@ func (x *FollowAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditRequest.ProtoReflect.Descriptor instead.
 func (*FollowAuditRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{158}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *FollowAuditRequest) GetFilter() *AuditFilter {
@@ -11089,7 +11255,7 @@ type FollowAuditResponse struct {
 
 func (x *FollowAuditResponse) Reset() {
 	*x = FollowAuditResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11101,7 +11267,7 @@ func (x *FollowAuditResponse) String() string {
 func (*FollowAuditResponse) ProtoMessage() {}
 
 func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[159]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11114,7 +11280,7 @@ func (x *FollowAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowAuditResponse.ProtoReflect.Descriptor instead.
 func (*FollowAuditResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{159}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *FollowAuditResponse) GetEvents() []*AuditEvent {
@@ -11154,7 +11320,7 @@ type AuditEvent struct {
 
 func (x *AuditEvent) Reset() {
 	*x = AuditEvent{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11166,7 +11332,7 @@ func (x *AuditEvent) String() string {
 func (*AuditEvent) ProtoMessage() {}
 
 func (x *AuditEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[160]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11179,7 +11345,7 @@ func (x *AuditEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEvent.ProtoReflect.Descriptor instead.
 func (*AuditEvent) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{160}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *AuditEvent) GetId() string {
@@ -11344,7 +11510,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11356,7 +11522,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[161]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11369,7 +11535,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{161}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *PreviewRequest) GetSchedule() string {
@@ -11433,7 +11599,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11445,7 +11611,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[162]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11458,7 +11624,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{162}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *PreviewResponse) GetNextMs() []int64 {
@@ -11519,7 +11685,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11531,7 +11697,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[163]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11544,7 +11710,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{163}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *Record) GetNamespace() string {
@@ -11718,7 +11884,7 @@ type RecordFilter struct {
 
 func (x *RecordFilter) Reset() {
 	*x = RecordFilter{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11730,7 +11896,7 @@ func (x *RecordFilter) String() string {
 func (*RecordFilter) ProtoMessage() {}
 
 func (x *RecordFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[164]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11743,7 +11909,7 @@ func (x *RecordFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordFilter.ProtoReflect.Descriptor instead.
 func (*RecordFilter) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{164}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *RecordFilter) GetNamePrefix() string {
@@ -11823,7 +11989,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11835,7 +12001,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[165]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11848,7 +12014,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{165}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *ListRecordsRequest) GetNamespace() string {
@@ -11904,7 +12070,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11916,7 +12082,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[166]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11929,7 +12095,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{166}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -11967,7 +12133,7 @@ type AggregateRecordsRequest struct {
 
 func (x *AggregateRecordsRequest) Reset() {
 	*x = AggregateRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11979,7 +12145,7 @@ func (x *AggregateRecordsRequest) String() string {
 func (*AggregateRecordsRequest) ProtoMessage() {}
 
 func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[167]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11992,7 +12158,7 @@ func (x *AggregateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{167}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *AggregateRecordsRequest) GetNamespace() string {
@@ -12049,7 +12215,7 @@ type AggregateRecordsResponse struct {
 
 func (x *AggregateRecordsResponse) Reset() {
 	*x = AggregateRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12061,7 +12227,7 @@ func (x *AggregateRecordsResponse) String() string {
 func (*AggregateRecordsResponse) ProtoMessage() {}
 
 func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[168]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12074,7 +12240,7 @@ func (x *AggregateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*AggregateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{168}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *AggregateRecordsResponse) GetGroups() []*RecordGroup {
@@ -12126,7 +12292,7 @@ type RecordGroup struct {
 
 func (x *RecordGroup) Reset() {
 	*x = RecordGroup{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12138,7 +12304,7 @@ func (x *RecordGroup) String() string {
 func (*RecordGroup) ProtoMessage() {}
 
 func (x *RecordGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[169]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12151,7 +12317,7 @@ func (x *RecordGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
 func (*RecordGroup) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{169}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *RecordGroup) GetKey() string {
@@ -12249,7 +12415,7 @@ type ListOutcomesRequest struct {
 
 func (x *ListOutcomesRequest) Reset() {
 	*x = ListOutcomesRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12261,7 +12427,7 @@ func (x *ListOutcomesRequest) String() string {
 func (*ListOutcomesRequest) ProtoMessage() {}
 
 func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[170]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12274,7 +12440,7 @@ func (x *ListOutcomesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesRequest.ProtoReflect.Descriptor instead.
 func (*ListOutcomesRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{170}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *ListOutcomesRequest) GetNamespace() string {
@@ -12307,7 +12473,7 @@ type ListOutcomesResponse struct {
 
 func (x *ListOutcomesResponse) Reset() {
 	*x = ListOutcomesResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12319,7 +12485,7 @@ func (x *ListOutcomesResponse) String() string {
 func (*ListOutcomesResponse) ProtoMessage() {}
 
 func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[171]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12332,7 +12498,7 @@ func (x *ListOutcomesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOutcomesResponse.ProtoReflect.Descriptor instead.
 func (*ListOutcomesResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{171}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *ListOutcomesResponse) GetTimers() []*TimerOutcomes {
@@ -12353,7 +12519,7 @@ type TimerOutcomes struct {
 
 func (x *TimerOutcomes) Reset() {
 	*x = TimerOutcomes{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12365,7 +12531,7 @@ func (x *TimerOutcomes) String() string {
 func (*TimerOutcomes) ProtoMessage() {}
 
 func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[172]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12378,7 +12544,7 @@ func (x *TimerOutcomes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerOutcomes.ProtoReflect.Descriptor instead.
 func (*TimerOutcomes) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{172}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *TimerOutcomes) GetNamespace() string {
@@ -12413,7 +12579,7 @@ type FollowRecordsRequest struct {
 
 func (x *FollowRecordsRequest) Reset() {
 	*x = FollowRecordsRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12425,7 +12591,7 @@ func (x *FollowRecordsRequest) String() string {
 func (*FollowRecordsRequest) ProtoMessage() {}
 
 func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[173]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12438,7 +12604,7 @@ func (x *FollowRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsRequest.ProtoReflect.Descriptor instead.
 func (*FollowRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{173}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *FollowRecordsRequest) GetNamespace() string {
@@ -12472,7 +12638,7 @@ type FollowRecordsResponse struct {
 
 func (x *FollowRecordsResponse) Reset() {
 	*x = FollowRecordsResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12484,7 +12650,7 @@ func (x *FollowRecordsResponse) String() string {
 func (*FollowRecordsResponse) ProtoMessage() {}
 
 func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[174]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12497,7 +12663,7 @@ func (x *FollowRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRecordsResponse.ProtoReflect.Descriptor instead.
 func (*FollowRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{174}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *FollowRecordsResponse) GetRecords() []*Record {
@@ -12527,7 +12693,7 @@ type RedriveRequest struct {
 
 func (x *RedriveRequest) Reset() {
 	*x = RedriveRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12539,7 +12705,7 @@ func (x *RedriveRequest) String() string {
 func (*RedriveRequest) ProtoMessage() {}
 
 func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[175]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12552,7 +12718,7 @@ func (x *RedriveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveRequest.ProtoReflect.Descriptor instead.
 func (*RedriveRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{175}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *RedriveRequest) GetNamespace() string {
@@ -12592,7 +12758,7 @@ type RedriveResponse struct {
 
 func (x *RedriveResponse) Reset() {
 	*x = RedriveResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12604,7 +12770,7 @@ func (x *RedriveResponse) String() string {
 func (*RedriveResponse) ProtoMessage() {}
 
 func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[176]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12617,7 +12783,7 @@ func (x *RedriveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedriveResponse.ProtoReflect.Descriptor instead.
 func (*RedriveResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{176}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *RedriveResponse) GetTarget() string {
@@ -12639,7 +12805,7 @@ type ReportCheckRequest struct {
 
 func (x *ReportCheckRequest) Reset() {
 	*x = ReportCheckRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12651,7 +12817,7 @@ func (x *ReportCheckRequest) String() string {
 func (*ReportCheckRequest) ProtoMessage() {}
 
 func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[177]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12664,7 +12830,7 @@ func (x *ReportCheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckRequest.ProtoReflect.Descriptor instead.
 func (*ReportCheckRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{177}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
 }
 
 func (x *ReportCheckRequest) GetNamespace() string {
@@ -12704,7 +12870,7 @@ type ReportCheckResponse struct {
 
 func (x *ReportCheckResponse) Reset() {
 	*x = ReportCheckResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12716,7 +12882,7 @@ func (x *ReportCheckResponse) String() string {
 func (*ReportCheckResponse) ProtoMessage() {}
 
 func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[178]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12729,7 +12895,7 @@ func (x *ReportCheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCheckResponse.ProtoReflect.Descriptor instead.
 func (*ReportCheckResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{178}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
 }
 
 func (x *ReportCheckResponse) GetExpectedByMs() int64 {
@@ -12750,7 +12916,7 @@ type PurgeRequest struct {
 
 func (x *PurgeRequest) Reset() {
 	*x = PurgeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12762,7 +12928,7 @@ func (x *PurgeRequest) String() string {
 func (*PurgeRequest) ProtoMessage() {}
 
 func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[179]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12775,7 +12941,7 @@ func (x *PurgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeRequest.ProtoReflect.Descriptor instead.
 func (*PurgeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{179}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
 }
 
 func (x *PurgeRequest) GetNamespace() string {
@@ -12807,7 +12973,7 @@ type PurgeResponse struct {
 
 func (x *PurgeResponse) Reset() {
 	*x = PurgeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12819,7 +12985,7 @@ func (x *PurgeResponse) String() string {
 func (*PurgeResponse) ProtoMessage() {}
 
 func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[180]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12832,7 +12998,7 @@ func (x *PurgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeResponse.ProtoReflect.Descriptor instead.
 func (*PurgeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{180}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
 }
 
 type SubscribeRequest struct {
@@ -12850,7 +13016,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12862,7 +13028,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[181]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12875,7 +13041,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{181}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
 }
 
 func (x *SubscribeRequest) GetRequest() isSubscribeRequest_Request {
@@ -12960,7 +13126,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12972,7 +13138,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[182]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12985,7 +13151,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{182}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
 }
 
 func (x *Leave) GetReturned() []uint64 {
@@ -13019,7 +13185,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13031,7 +13197,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[183]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13044,7 +13210,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{183}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
 }
 
 func (x *CallRequest) GetNamespace() string {
@@ -13142,7 +13308,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13154,7 +13320,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[184]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13167,7 +13333,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{184}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
 }
 
 func (x *FetchRequest) GetNamespace() string {
@@ -13205,7 +13371,7 @@ type Called struct {
 
 func (x *Called) Reset() {
 	*x = Called{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13217,7 +13383,7 @@ func (x *Called) String() string {
 func (*Called) ProtoMessage() {}
 
 func (x *Called) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[185]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13230,7 +13396,7 @@ func (x *Called) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Called.ProtoReflect.Descriptor instead.
 func (*Called) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{185}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
 }
 
 func (x *Called) GetId() string {
@@ -13290,7 +13456,7 @@ type Open struct {
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13302,7 +13468,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[186]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13315,7 +13481,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{186}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
 }
 
 func (x *Open) GetNamespace() string {
@@ -13365,7 +13531,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13377,7 +13543,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[187]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13390,7 +13556,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{187}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
 }
 
 func (x *Settle) GetDone() []uint64 {
@@ -13433,7 +13599,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13445,7 +13611,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[188]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13458,7 +13624,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{188}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{190}
 }
 
 func (x *Answer) GetTag() uint64 {
@@ -13494,7 +13660,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13506,7 +13672,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[189]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13519,7 +13685,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{189}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{191}
 }
 
 func (x *Failure) GetTag() uint64 {
@@ -13560,7 +13726,7 @@ type Extension struct {
 
 func (x *Extension) Reset() {
 	*x = Extension{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13572,7 +13738,7 @@ func (x *Extension) String() string {
 func (*Extension) ProtoMessage() {}
 
 func (x *Extension) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[190]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13585,7 +13751,7 @@ func (x *Extension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extension.ProtoReflect.Descriptor instead.
 func (*Extension) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{190}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{192}
 }
 
 func (x *Extension) GetTag() uint64 {
@@ -13617,7 +13783,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13629,7 +13795,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[191]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13642,7 +13808,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{191}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{193}
 }
 
 func (x *SubscribeResponse) GetFires() []*Fire {
@@ -13677,7 +13843,7 @@ type Peers struct {
 
 func (x *Peers) Reset() {
 	*x = Peers{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[194]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13689,7 +13855,7 @@ func (x *Peers) String() string {
 func (*Peers) ProtoMessage() {}
 
 func (x *Peers) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[192]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[194]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13702,7 +13868,7 @@ func (x *Peers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peers.ProtoReflect.Descriptor instead.
 func (*Peers) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{192}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{194}
 }
 
 func (x *Peers) GetSelf() *Peer {
@@ -13729,7 +13895,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[195]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13741,7 +13907,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[193]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[195]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13754,7 +13920,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{193}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{195}
 }
 
 func (x *Peer) GetId() string {
@@ -13794,7 +13960,7 @@ type Fire struct {
 
 func (x *Fire) Reset() {
 	*x = Fire{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[194]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[196]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13806,7 +13972,7 @@ func (x *Fire) String() string {
 func (*Fire) ProtoMessage() {}
 
 func (x *Fire) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[194]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[196]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13819,7 +13985,7 @@ func (x *Fire) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fire.ProtoReflect.Descriptor instead.
 func (*Fire) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{194}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{196}
 }
 
 func (x *Fire) GetTag() uint64 {
@@ -13946,7 +14112,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[195]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[197]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13958,7 +14124,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[195]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[197]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13971,7 +14137,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{195}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{197}
 }
 
 func (x *ReportRequest) GetNamespace() string {
@@ -14082,7 +14248,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_rouse_v1_rouse_proto_msgTypes[196]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[198]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14094,7 +14260,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rouse_v1_rouse_proto_msgTypes[196]
+	mi := &file_rouse_v1_rouse_proto_msgTypes[198]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14107,7 +14273,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{196}
+	return file_rouse_v1_rouse_proto_rawDescGZIP(), []int{198}
 }
 
 func (x *ReportResponse) GetDeadlineMs() int64 {
@@ -14121,7 +14287,7 @@ var File_rouse_v1_rouse_proto protoreflect.FileDescriptor
 
 const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
-	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xda\x01\n" +
+	"\x14rouse/v1/rouse.proto\x12\brouse.v1\x1a\x1egoogle/protobuf/duration.proto\"\xab\x02\n" +
 	"\x06Secret\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -14134,12 +14300,27 @@ const file_rouse_v1_rouse_proto_rawDesc = "" +
 	"\n" +
 	"unreadable\x18\a \x01(\tR\n" +
 	"unreadable\x12\x14\n" +
-	"\x05hosts\x18\b \x03(\tR\x05hosts\"p\n" +
+	"\x05hosts\x18\b \x03(\tR\x05hosts\x12+\n" +
+	"\x05oauth\x18\t \x01(\v2\x15.rouse.v1.OAuthClientR\x05oauth\x12\"\n" +
+	"\x03aws\x18\n" +
+	" \x01(\v2\x10.rouse.v1.AWSKeyR\x03aws\"{\n" +
+	"\vOAuthClient\x12\x1b\n" +
+	"\ttoken_url\x18\x01 \x01(\tR\btokenUrl\x12\x1b\n" +
+	"\tclient_id\x18\x02 \x01(\tR\bclientId\x12\x16\n" +
+	"\x06scopes\x18\x03 \x03(\tR\x06scopes\x12\x1a\n" +
+	"\baudience\x18\x04 \x01(\tR\baudience\"Y\n" +
+	"\x06AWSKey\x12\x1d\n" +
+	"\n" +
+	"access_key\x18\x01 \x01(\tR\taccessKey\x12\x16\n" +
+	"\x06region\x18\x02 \x01(\tR\x06region\x12\x18\n" +
+	"\aservice\x18\x03 \x01(\tR\aservice\"\xc1\x01\n" +
 	"\x10PutSecretRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\tR\x05value\x12\x14\n" +
-	"\x05hosts\x18\x04 \x03(\tR\x05hosts\"2\n" +
+	"\x05hosts\x18\x04 \x03(\tR\x05hosts\x12+\n" +
+	"\x05oauth\x18\x05 \x01(\v2\x15.rouse.v1.OAuthClientR\x05oauth\x12\"\n" +
+	"\x03aws\x18\x06 \x01(\v2\x10.rouse.v1.AWSKeyR\x03aws\"2\n" +
 	"\x12ListSecretsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"A\n" +
 	"\x13ListSecretsResponse\x12*\n" +
@@ -15436,549 +15617,555 @@ func file_rouse_v1_rouse_proto_rawDescGZIP() []byte {
 }
 
 var file_rouse_v1_rouse_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 207)
+var file_rouse_v1_rouse_proto_msgTypes = make([]protoimpl.MessageInfo, 209)
 var file_rouse_v1_rouse_proto_goTypes = []any{
 	(Mode)(0),                        // 0: rouse.v1.Mode
 	(CallStatus)(0),                  // 1: rouse.v1.CallStatus
 	(*Secret)(nil),                   // 2: rouse.v1.Secret
-	(*PutSecretRequest)(nil),         // 3: rouse.v1.PutSecretRequest
-	(*ListSecretsRequest)(nil),       // 4: rouse.v1.ListSecretsRequest
-	(*ListSecretsResponse)(nil),      // 5: rouse.v1.ListSecretsResponse
-	(*DeleteSecretRequest)(nil),      // 6: rouse.v1.DeleteSecretRequest
-	(*DeleteSecretResponse)(nil),     // 7: rouse.v1.DeleteSecretResponse
-	(*SigningKey)(nil),               // 8: rouse.v1.SigningKey
-	(*SigningKeys)(nil),              // 9: rouse.v1.SigningKeys
-	(*ListSigningKeysRequest)(nil),   // 10: rouse.v1.ListSigningKeysRequest
-	(*RevealSigningKeysRequest)(nil), // 11: rouse.v1.RevealSigningKeysRequest
-	(*RotateSigningKeysRequest)(nil), // 12: rouse.v1.RotateSigningKeysRequest
-	(*LimitRate)(nil),                // 13: rouse.v1.LimitRate
-	(*Limit)(nil),                    // 14: rouse.v1.Limit
-	(*LimitUse)(nil),                 // 15: rouse.v1.LimitUse
-	(*LimitKeyUse)(nil),              // 16: rouse.v1.LimitKeyUse
-	(*ListLimitsRequest)(nil),        // 17: rouse.v1.ListLimitsRequest
-	(*ListLimitsResponse)(nil),       // 18: rouse.v1.ListLimitsResponse
-	(*PutLimitRequest)(nil),          // 19: rouse.v1.PutLimitRequest
-	(*GetLimitRequest)(nil),          // 20: rouse.v1.GetLimitRequest
-	(*DeleteLimitRequest)(nil),       // 21: rouse.v1.DeleteLimitRequest
-	(*DeleteLimitResponse)(nil),      // 22: rouse.v1.DeleteLimitResponse
-	(*PauseLimitRequest)(nil),        // 23: rouse.v1.PauseLimitRequest
-	(*ResumeLimitRequest)(nil),       // 24: rouse.v1.ResumeLimitRequest
-	(*ResetLimitRequest)(nil),        // 25: rouse.v1.ResetLimitRequest
-	(*Quotas)(nil),                   // 26: rouse.v1.Quotas
-	(*Namespace)(nil),                // 27: rouse.v1.Namespace
-	(*NotifyRule)(nil),               // 28: rouse.v1.NotifyRule
-	(*PutNotifyRequest)(nil),         // 29: rouse.v1.PutNotifyRequest
-	(*Usage)(nil),                    // 30: rouse.v1.Usage
-	(*PutNamespaceRequest)(nil),      // 31: rouse.v1.PutNamespaceRequest
-	(*GetNamespaceRequest)(nil),      // 32: rouse.v1.GetNamespaceRequest
-	(*ListNamespacesRequest)(nil),    // 33: rouse.v1.ListNamespacesRequest
-	(*ListNamespacesResponse)(nil),   // 34: rouse.v1.ListNamespacesResponse
-	(*DeleteNamespaceRequest)(nil),   // 35: rouse.v1.DeleteNamespaceRequest
-	(*DeleteNamespaceResponse)(nil),  // 36: rouse.v1.DeleteNamespaceResponse
-	(*ListPoolsRequest)(nil),         // 37: rouse.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),        // 38: rouse.v1.ListPoolsResponse
-	(*Pool)(nil),                     // 39: rouse.v1.Pool
-	(*PoolGroup)(nil),                // 40: rouse.v1.PoolGroup
-	(*PoolWorker)(nil),               // 41: rouse.v1.PoolWorker
-	(*GetStatsRequest)(nil),          // 42: rouse.v1.GetStatsRequest
-	(*Stats)(nil),                    // 43: rouse.v1.Stats
-	(*StatsPoint)(nil),               // 44: rouse.v1.StatsPoint
-	(*StatusNode)(nil),               // 45: rouse.v1.StatusNode
-	(*ListTargetsRequest)(nil),       // 46: rouse.v1.ListTargetsRequest
-	(*ListTargetsResponse)(nil),      // 47: rouse.v1.ListTargetsResponse
-	(*Target)(nil),                   // 48: rouse.v1.Target
-	(*ListBucketsRequest)(nil),       // 49: rouse.v1.ListBucketsRequest
-	(*ListBucketsResponse)(nil),      // 50: rouse.v1.ListBucketsResponse
-	(*Bucket)(nil),                   // 51: rouse.v1.Bucket
-	(*DoctorRequest)(nil),            // 52: rouse.v1.DoctorRequest
-	(*DoctorResponse)(nil),           // 53: rouse.v1.DoctorResponse
-	(*Finding)(nil),                  // 54: rouse.v1.Finding
-	(*WhoAmIRequest)(nil),            // 55: rouse.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),           // 56: rouse.v1.WhoAmIResponse
-	(*Grant)(nil),                    // 57: rouse.v1.Grant
-	(*Key)(nil),                      // 58: rouse.v1.Key
-	(*CreateKeyRequest)(nil),         // 59: rouse.v1.CreateKeyRequest
-	(*CreatedKey)(nil),               // 60: rouse.v1.CreatedKey
-	(*ListKeysRequest)(nil),          // 61: rouse.v1.ListKeysRequest
-	(*ListKeysResponse)(nil),         // 62: rouse.v1.ListKeysResponse
-	(*RotateKeyRequest)(nil),         // 63: rouse.v1.RotateKeyRequest
-	(*RevokeKeyRequest)(nil),         // 64: rouse.v1.RevokeKeyRequest
-	(*RevokeKeyResponse)(nil),        // 65: rouse.v1.RevokeKeyResponse
-	(*Person)(nil),                   // 66: rouse.v1.Person
-	(*PersonSession)(nil),            // 67: rouse.v1.PersonSession
-	(*ListSessionsRequest)(nil),      // 68: rouse.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 69: rouse.v1.ListSessionsResponse
-	(*EndSessionsRequest)(nil),       // 70: rouse.v1.EndSessionsRequest
-	(*EndSessionsResponse)(nil),      // 71: rouse.v1.EndSessionsResponse
-	(*RotateSessionKeyRequest)(nil),  // 72: rouse.v1.RotateSessionKeyRequest
-	(*RotateSessionKeyResponse)(nil), // 73: rouse.v1.RotateSessionKeyResponse
-	(*Role)(nil),                     // 74: rouse.v1.Role
-	(*PutRoleRequest)(nil),           // 75: rouse.v1.PutRoleRequest
-	(*ListRolesRequest)(nil),         // 76: rouse.v1.ListRolesRequest
-	(*ListRolesResponse)(nil),        // 77: rouse.v1.ListRolesResponse
-	(*DeleteRoleRequest)(nil),        // 78: rouse.v1.DeleteRoleRequest
-	(*DeleteRoleResponse)(nil),       // 79: rouse.v1.DeleteRoleResponse
-	(*Timer)(nil),                    // 80: rouse.v1.Timer
-	(*NoticeState)(nil),              // 81: rouse.v1.NoticeState
-	(*Span)(nil),                     // 82: rouse.v1.Span
-	(*GetBadgeRequest)(nil),          // 83: rouse.v1.GetBadgeRequest
-	(*Badge)(nil),                    // 84: rouse.v1.Badge
-	(*KeptAnswer)(nil),               // 85: rouse.v1.KeptAnswer
-	(*Wait)(nil),                     // 86: rouse.v1.Wait
-	(*Attempt)(nil),                  // 87: rouse.v1.Attempt
-	(*Spec)(nil),                     // 88: rouse.v1.Spec
-	(*Notify)(nil),                   // 89: rouse.v1.Notify
-	(*Expect)(nil),                   // 90: rouse.v1.Expect
-	(*CalendarRule)(nil),             // 91: rouse.v1.CalendarRule
-	(*Retry)(nil),                    // 92: rouse.v1.Retry
-	(*Webhook)(nil),                  // 93: rouse.v1.Webhook
-	(*CreateRequest)(nil),            // 94: rouse.v1.CreateRequest
-	(*Debounce)(nil),                 // 95: rouse.v1.Debounce
-	(*Throttle)(nil),                 // 96: rouse.v1.Throttle
-	(*BatchCreateRequest)(nil),       // 97: rouse.v1.BatchCreateRequest
-	(*NewTimer)(nil),                 // 98: rouse.v1.NewTimer
-	(*BatchCreateResponse)(nil),      // 99: rouse.v1.BatchCreateResponse
-	(*Created)(nil),                  // 100: rouse.v1.Created
-	(*Problem)(nil),                  // 101: rouse.v1.Problem
-	(*GetRequest)(nil),               // 102: rouse.v1.GetRequest
-	(*Filter)(nil),                   // 103: rouse.v1.Filter
-	(*ListRequest)(nil),              // 104: rouse.v1.ListRequest
-	(*ListResponse)(nil),             // 105: rouse.v1.ListResponse
-	(*CountRequest)(nil),             // 106: rouse.v1.CountRequest
-	(*CountResponse)(nil),            // 107: rouse.v1.CountResponse
-	(*DeleteRequest)(nil),            // 108: rouse.v1.DeleteRequest
-	(*DeleteResponse)(nil),           // 109: rouse.v1.DeleteResponse
-	(*PauseRequest)(nil),             // 110: rouse.v1.PauseRequest
-	(*ResumeRequest)(nil),            // 111: rouse.v1.ResumeRequest
-	(*RunRequest)(nil),               // 112: rouse.v1.RunRequest
-	(*RunResponse)(nil),              // 113: rouse.v1.RunResponse
-	(*SkipRequest)(nil),              // 114: rouse.v1.SkipRequest
-	(*PatchRequest)(nil),             // 115: rouse.v1.PatchRequest
-	(*RescheduleRequest)(nil),        // 116: rouse.v1.RescheduleRequest
-	(*When)(nil),                     // 117: rouse.v1.When
-	(*BackfillRequest)(nil),          // 118: rouse.v1.BackfillRequest
-	(*BackfillResponse)(nil),         // 119: rouse.v1.BackfillResponse
-	(*ExplainRequest)(nil),           // 120: rouse.v1.ExplainRequest
-	(*ExplainResponse)(nil),          // 121: rouse.v1.ExplainResponse
-	(*Reason)(nil),                   // 122: rouse.v1.Reason
-	(*Coming)(nil),                   // 123: rouse.v1.Coming
-	(*SimulateRequest)(nil),          // 124: rouse.v1.SimulateRequest
-	(*SimulateResponse)(nil),         // 125: rouse.v1.SimulateResponse
-	(*ForecastRequest)(nil),          // 126: rouse.v1.ForecastRequest
-	(*ForecastResponse)(nil),         // 127: rouse.v1.ForecastResponse
-	(*Load)(nil),                     // 128: rouse.v1.Load
-	(*BulkRequest)(nil),              // 129: rouse.v1.BulkRequest
-	(*BulkProgress)(nil),             // 130: rouse.v1.BulkProgress
-	(*BulkTarget)(nil),               // 131: rouse.v1.BulkTarget
-	(*BulkFailure)(nil),              // 132: rouse.v1.BulkFailure
-	(*ListJobsRequest)(nil),          // 133: rouse.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),         // 134: rouse.v1.ListJobsResponse
-	(*GetJobRequest)(nil),            // 135: rouse.v1.GetJobRequest
-	(*CancelJobRequest)(nil),         // 136: rouse.v1.CancelJobRequest
-	(*Job)(nil),                      // 137: rouse.v1.Job
-	(*ImportRequest)(nil),            // 138: rouse.v1.ImportRequest
-	(*ImportResponse)(nil),           // 139: rouse.v1.ImportResponse
-	(*Calendar)(nil),                 // 140: rouse.v1.Calendar
-	(*Day)(nil),                      // 141: rouse.v1.Day
-	(*PutCalendarRequest)(nil),       // 142: rouse.v1.PutCalendarRequest
-	(*PutCalendarResponse)(nil),      // 143: rouse.v1.PutCalendarResponse
-	(*GetCalendarRequest)(nil),       // 144: rouse.v1.GetCalendarRequest
-	(*ListCalendarsRequest)(nil),     // 145: rouse.v1.ListCalendarsRequest
-	(*ListCalendarsResponse)(nil),    // 146: rouse.v1.ListCalendarsResponse
-	(*DeleteCalendarRequest)(nil),    // 147: rouse.v1.DeleteCalendarRequest
-	(*DeleteCalendarResponse)(nil),   // 148: rouse.v1.DeleteCalendarResponse
-	(*BackupRequest)(nil),            // 149: rouse.v1.BackupRequest
-	(*BackupChunk)(nil),              // 150: rouse.v1.BackupChunk
-	(*GetClockRequest)(nil),          // 151: rouse.v1.GetClockRequest
-	(*AdvanceClockRequest)(nil),      // 152: rouse.v1.AdvanceClockRequest
-	(*Clock)(nil),                    // 153: rouse.v1.Clock
-	(*ListNodesRequest)(nil),         // 154: rouse.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 155: rouse.v1.ListNodesResponse
-	(*Node)(nil),                     // 156: rouse.v1.Node
-	(*AuditFilter)(nil),              // 157: rouse.v1.AuditFilter
-	(*ListAuditRequest)(nil),         // 158: rouse.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 159: rouse.v1.ListAuditResponse
-	(*FollowAuditRequest)(nil),       // 160: rouse.v1.FollowAuditRequest
-	(*FollowAuditResponse)(nil),      // 161: rouse.v1.FollowAuditResponse
-	(*AuditEvent)(nil),               // 162: rouse.v1.AuditEvent
-	(*PreviewRequest)(nil),           // 163: rouse.v1.PreviewRequest
-	(*PreviewResponse)(nil),          // 164: rouse.v1.PreviewResponse
-	(*Record)(nil),                   // 165: rouse.v1.Record
-	(*RecordFilter)(nil),             // 166: rouse.v1.RecordFilter
-	(*ListRecordsRequest)(nil),       // 167: rouse.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),      // 168: rouse.v1.ListRecordsResponse
-	(*AggregateRecordsRequest)(nil),  // 169: rouse.v1.AggregateRecordsRequest
-	(*AggregateRecordsResponse)(nil), // 170: rouse.v1.AggregateRecordsResponse
-	(*RecordGroup)(nil),              // 171: rouse.v1.RecordGroup
-	(*ListOutcomesRequest)(nil),      // 172: rouse.v1.ListOutcomesRequest
-	(*ListOutcomesResponse)(nil),     // 173: rouse.v1.ListOutcomesResponse
-	(*TimerOutcomes)(nil),            // 174: rouse.v1.TimerOutcomes
-	(*FollowRecordsRequest)(nil),     // 175: rouse.v1.FollowRecordsRequest
-	(*FollowRecordsResponse)(nil),    // 176: rouse.v1.FollowRecordsResponse
-	(*RedriveRequest)(nil),           // 177: rouse.v1.RedriveRequest
-	(*RedriveResponse)(nil),          // 178: rouse.v1.RedriveResponse
-	(*ReportCheckRequest)(nil),       // 179: rouse.v1.ReportCheckRequest
-	(*ReportCheckResponse)(nil),      // 180: rouse.v1.ReportCheckResponse
-	(*PurgeRequest)(nil),             // 181: rouse.v1.PurgeRequest
-	(*PurgeResponse)(nil),            // 182: rouse.v1.PurgeResponse
-	(*SubscribeRequest)(nil),         // 183: rouse.v1.SubscribeRequest
-	(*Leave)(nil),                    // 184: rouse.v1.Leave
-	(*CallRequest)(nil),              // 185: rouse.v1.CallRequest
-	(*FetchRequest)(nil),             // 186: rouse.v1.FetchRequest
-	(*Called)(nil),                   // 187: rouse.v1.Called
-	(*Open)(nil),                     // 188: rouse.v1.Open
-	(*Settle)(nil),                   // 189: rouse.v1.Settle
-	(*Answer)(nil),                   // 190: rouse.v1.Answer
-	(*Failure)(nil),                  // 191: rouse.v1.Failure
-	(*Extension)(nil),                // 192: rouse.v1.Extension
-	(*SubscribeResponse)(nil),        // 193: rouse.v1.SubscribeResponse
-	(*Peers)(nil),                    // 194: rouse.v1.Peers
-	(*Peer)(nil),                     // 195: rouse.v1.Peer
-	(*Fire)(nil),                     // 196: rouse.v1.Fire
-	(*ReportRequest)(nil),            // 197: rouse.v1.ReportRequest
-	(*ReportResponse)(nil),           // 198: rouse.v1.ReportResponse
-	nil,                              // 199: rouse.v1.Namespace.CountsEntry
-	nil,                              // 200: rouse.v1.NotifyRule.LabelsEntry
-	nil,                              // 201: rouse.v1.Grant.LabelsEntry
-	nil,                              // 202: rouse.v1.Spec.LabelsEntry
-	nil,                              // 203: rouse.v1.Webhook.HeadersEntry
-	nil,                              // 204: rouse.v1.Filter.LabelsEntry
-	nil,                              // 205: rouse.v1.RecordFilter.LabelsEntry
-	nil,                              // 206: rouse.v1.CallRequest.LabelsEntry
-	nil,                              // 207: rouse.v1.Open.LabelsEntry
-	nil,                              // 208: rouse.v1.Fire.LabelsEntry
-	(*durationpb.Duration)(nil),      // 209: google.protobuf.Duration
+	(*OAuthClient)(nil),              // 3: rouse.v1.OAuthClient
+	(*AWSKey)(nil),                   // 4: rouse.v1.AWSKey
+	(*PutSecretRequest)(nil),         // 5: rouse.v1.PutSecretRequest
+	(*ListSecretsRequest)(nil),       // 6: rouse.v1.ListSecretsRequest
+	(*ListSecretsResponse)(nil),      // 7: rouse.v1.ListSecretsResponse
+	(*DeleteSecretRequest)(nil),      // 8: rouse.v1.DeleteSecretRequest
+	(*DeleteSecretResponse)(nil),     // 9: rouse.v1.DeleteSecretResponse
+	(*SigningKey)(nil),               // 10: rouse.v1.SigningKey
+	(*SigningKeys)(nil),              // 11: rouse.v1.SigningKeys
+	(*ListSigningKeysRequest)(nil),   // 12: rouse.v1.ListSigningKeysRequest
+	(*RevealSigningKeysRequest)(nil), // 13: rouse.v1.RevealSigningKeysRequest
+	(*RotateSigningKeysRequest)(nil), // 14: rouse.v1.RotateSigningKeysRequest
+	(*LimitRate)(nil),                // 15: rouse.v1.LimitRate
+	(*Limit)(nil),                    // 16: rouse.v1.Limit
+	(*LimitUse)(nil),                 // 17: rouse.v1.LimitUse
+	(*LimitKeyUse)(nil),              // 18: rouse.v1.LimitKeyUse
+	(*ListLimitsRequest)(nil),        // 19: rouse.v1.ListLimitsRequest
+	(*ListLimitsResponse)(nil),       // 20: rouse.v1.ListLimitsResponse
+	(*PutLimitRequest)(nil),          // 21: rouse.v1.PutLimitRequest
+	(*GetLimitRequest)(nil),          // 22: rouse.v1.GetLimitRequest
+	(*DeleteLimitRequest)(nil),       // 23: rouse.v1.DeleteLimitRequest
+	(*DeleteLimitResponse)(nil),      // 24: rouse.v1.DeleteLimitResponse
+	(*PauseLimitRequest)(nil),        // 25: rouse.v1.PauseLimitRequest
+	(*ResumeLimitRequest)(nil),       // 26: rouse.v1.ResumeLimitRequest
+	(*ResetLimitRequest)(nil),        // 27: rouse.v1.ResetLimitRequest
+	(*Quotas)(nil),                   // 28: rouse.v1.Quotas
+	(*Namespace)(nil),                // 29: rouse.v1.Namespace
+	(*NotifyRule)(nil),               // 30: rouse.v1.NotifyRule
+	(*PutNotifyRequest)(nil),         // 31: rouse.v1.PutNotifyRequest
+	(*Usage)(nil),                    // 32: rouse.v1.Usage
+	(*PutNamespaceRequest)(nil),      // 33: rouse.v1.PutNamespaceRequest
+	(*GetNamespaceRequest)(nil),      // 34: rouse.v1.GetNamespaceRequest
+	(*ListNamespacesRequest)(nil),    // 35: rouse.v1.ListNamespacesRequest
+	(*ListNamespacesResponse)(nil),   // 36: rouse.v1.ListNamespacesResponse
+	(*DeleteNamespaceRequest)(nil),   // 37: rouse.v1.DeleteNamespaceRequest
+	(*DeleteNamespaceResponse)(nil),  // 38: rouse.v1.DeleteNamespaceResponse
+	(*ListPoolsRequest)(nil),         // 39: rouse.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),        // 40: rouse.v1.ListPoolsResponse
+	(*Pool)(nil),                     // 41: rouse.v1.Pool
+	(*PoolGroup)(nil),                // 42: rouse.v1.PoolGroup
+	(*PoolWorker)(nil),               // 43: rouse.v1.PoolWorker
+	(*GetStatsRequest)(nil),          // 44: rouse.v1.GetStatsRequest
+	(*Stats)(nil),                    // 45: rouse.v1.Stats
+	(*StatsPoint)(nil),               // 46: rouse.v1.StatsPoint
+	(*StatusNode)(nil),               // 47: rouse.v1.StatusNode
+	(*ListTargetsRequest)(nil),       // 48: rouse.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),      // 49: rouse.v1.ListTargetsResponse
+	(*Target)(nil),                   // 50: rouse.v1.Target
+	(*ListBucketsRequest)(nil),       // 51: rouse.v1.ListBucketsRequest
+	(*ListBucketsResponse)(nil),      // 52: rouse.v1.ListBucketsResponse
+	(*Bucket)(nil),                   // 53: rouse.v1.Bucket
+	(*DoctorRequest)(nil),            // 54: rouse.v1.DoctorRequest
+	(*DoctorResponse)(nil),           // 55: rouse.v1.DoctorResponse
+	(*Finding)(nil),                  // 56: rouse.v1.Finding
+	(*WhoAmIRequest)(nil),            // 57: rouse.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),           // 58: rouse.v1.WhoAmIResponse
+	(*Grant)(nil),                    // 59: rouse.v1.Grant
+	(*Key)(nil),                      // 60: rouse.v1.Key
+	(*CreateKeyRequest)(nil),         // 61: rouse.v1.CreateKeyRequest
+	(*CreatedKey)(nil),               // 62: rouse.v1.CreatedKey
+	(*ListKeysRequest)(nil),          // 63: rouse.v1.ListKeysRequest
+	(*ListKeysResponse)(nil),         // 64: rouse.v1.ListKeysResponse
+	(*RotateKeyRequest)(nil),         // 65: rouse.v1.RotateKeyRequest
+	(*RevokeKeyRequest)(nil),         // 66: rouse.v1.RevokeKeyRequest
+	(*RevokeKeyResponse)(nil),        // 67: rouse.v1.RevokeKeyResponse
+	(*Person)(nil),                   // 68: rouse.v1.Person
+	(*PersonSession)(nil),            // 69: rouse.v1.PersonSession
+	(*ListSessionsRequest)(nil),      // 70: rouse.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 71: rouse.v1.ListSessionsResponse
+	(*EndSessionsRequest)(nil),       // 72: rouse.v1.EndSessionsRequest
+	(*EndSessionsResponse)(nil),      // 73: rouse.v1.EndSessionsResponse
+	(*RotateSessionKeyRequest)(nil),  // 74: rouse.v1.RotateSessionKeyRequest
+	(*RotateSessionKeyResponse)(nil), // 75: rouse.v1.RotateSessionKeyResponse
+	(*Role)(nil),                     // 76: rouse.v1.Role
+	(*PutRoleRequest)(nil),           // 77: rouse.v1.PutRoleRequest
+	(*ListRolesRequest)(nil),         // 78: rouse.v1.ListRolesRequest
+	(*ListRolesResponse)(nil),        // 79: rouse.v1.ListRolesResponse
+	(*DeleteRoleRequest)(nil),        // 80: rouse.v1.DeleteRoleRequest
+	(*DeleteRoleResponse)(nil),       // 81: rouse.v1.DeleteRoleResponse
+	(*Timer)(nil),                    // 82: rouse.v1.Timer
+	(*NoticeState)(nil),              // 83: rouse.v1.NoticeState
+	(*Span)(nil),                     // 84: rouse.v1.Span
+	(*GetBadgeRequest)(nil),          // 85: rouse.v1.GetBadgeRequest
+	(*Badge)(nil),                    // 86: rouse.v1.Badge
+	(*KeptAnswer)(nil),               // 87: rouse.v1.KeptAnswer
+	(*Wait)(nil),                     // 88: rouse.v1.Wait
+	(*Attempt)(nil),                  // 89: rouse.v1.Attempt
+	(*Spec)(nil),                     // 90: rouse.v1.Spec
+	(*Notify)(nil),                   // 91: rouse.v1.Notify
+	(*Expect)(nil),                   // 92: rouse.v1.Expect
+	(*CalendarRule)(nil),             // 93: rouse.v1.CalendarRule
+	(*Retry)(nil),                    // 94: rouse.v1.Retry
+	(*Webhook)(nil),                  // 95: rouse.v1.Webhook
+	(*CreateRequest)(nil),            // 96: rouse.v1.CreateRequest
+	(*Debounce)(nil),                 // 97: rouse.v1.Debounce
+	(*Throttle)(nil),                 // 98: rouse.v1.Throttle
+	(*BatchCreateRequest)(nil),       // 99: rouse.v1.BatchCreateRequest
+	(*NewTimer)(nil),                 // 100: rouse.v1.NewTimer
+	(*BatchCreateResponse)(nil),      // 101: rouse.v1.BatchCreateResponse
+	(*Created)(nil),                  // 102: rouse.v1.Created
+	(*Problem)(nil),                  // 103: rouse.v1.Problem
+	(*GetRequest)(nil),               // 104: rouse.v1.GetRequest
+	(*Filter)(nil),                   // 105: rouse.v1.Filter
+	(*ListRequest)(nil),              // 106: rouse.v1.ListRequest
+	(*ListResponse)(nil),             // 107: rouse.v1.ListResponse
+	(*CountRequest)(nil),             // 108: rouse.v1.CountRequest
+	(*CountResponse)(nil),            // 109: rouse.v1.CountResponse
+	(*DeleteRequest)(nil),            // 110: rouse.v1.DeleteRequest
+	(*DeleteResponse)(nil),           // 111: rouse.v1.DeleteResponse
+	(*PauseRequest)(nil),             // 112: rouse.v1.PauseRequest
+	(*ResumeRequest)(nil),            // 113: rouse.v1.ResumeRequest
+	(*RunRequest)(nil),               // 114: rouse.v1.RunRequest
+	(*RunResponse)(nil),              // 115: rouse.v1.RunResponse
+	(*SkipRequest)(nil),              // 116: rouse.v1.SkipRequest
+	(*PatchRequest)(nil),             // 117: rouse.v1.PatchRequest
+	(*RescheduleRequest)(nil),        // 118: rouse.v1.RescheduleRequest
+	(*When)(nil),                     // 119: rouse.v1.When
+	(*BackfillRequest)(nil),          // 120: rouse.v1.BackfillRequest
+	(*BackfillResponse)(nil),         // 121: rouse.v1.BackfillResponse
+	(*ExplainRequest)(nil),           // 122: rouse.v1.ExplainRequest
+	(*ExplainResponse)(nil),          // 123: rouse.v1.ExplainResponse
+	(*Reason)(nil),                   // 124: rouse.v1.Reason
+	(*Coming)(nil),                   // 125: rouse.v1.Coming
+	(*SimulateRequest)(nil),          // 126: rouse.v1.SimulateRequest
+	(*SimulateResponse)(nil),         // 127: rouse.v1.SimulateResponse
+	(*ForecastRequest)(nil),          // 128: rouse.v1.ForecastRequest
+	(*ForecastResponse)(nil),         // 129: rouse.v1.ForecastResponse
+	(*Load)(nil),                     // 130: rouse.v1.Load
+	(*BulkRequest)(nil),              // 131: rouse.v1.BulkRequest
+	(*BulkProgress)(nil),             // 132: rouse.v1.BulkProgress
+	(*BulkTarget)(nil),               // 133: rouse.v1.BulkTarget
+	(*BulkFailure)(nil),              // 134: rouse.v1.BulkFailure
+	(*ListJobsRequest)(nil),          // 135: rouse.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),         // 136: rouse.v1.ListJobsResponse
+	(*GetJobRequest)(nil),            // 137: rouse.v1.GetJobRequest
+	(*CancelJobRequest)(nil),         // 138: rouse.v1.CancelJobRequest
+	(*Job)(nil),                      // 139: rouse.v1.Job
+	(*ImportRequest)(nil),            // 140: rouse.v1.ImportRequest
+	(*ImportResponse)(nil),           // 141: rouse.v1.ImportResponse
+	(*Calendar)(nil),                 // 142: rouse.v1.Calendar
+	(*Day)(nil),                      // 143: rouse.v1.Day
+	(*PutCalendarRequest)(nil),       // 144: rouse.v1.PutCalendarRequest
+	(*PutCalendarResponse)(nil),      // 145: rouse.v1.PutCalendarResponse
+	(*GetCalendarRequest)(nil),       // 146: rouse.v1.GetCalendarRequest
+	(*ListCalendarsRequest)(nil),     // 147: rouse.v1.ListCalendarsRequest
+	(*ListCalendarsResponse)(nil),    // 148: rouse.v1.ListCalendarsResponse
+	(*DeleteCalendarRequest)(nil),    // 149: rouse.v1.DeleteCalendarRequest
+	(*DeleteCalendarResponse)(nil),   // 150: rouse.v1.DeleteCalendarResponse
+	(*BackupRequest)(nil),            // 151: rouse.v1.BackupRequest
+	(*BackupChunk)(nil),              // 152: rouse.v1.BackupChunk
+	(*GetClockRequest)(nil),          // 153: rouse.v1.GetClockRequest
+	(*AdvanceClockRequest)(nil),      // 154: rouse.v1.AdvanceClockRequest
+	(*Clock)(nil),                    // 155: rouse.v1.Clock
+	(*ListNodesRequest)(nil),         // 156: rouse.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 157: rouse.v1.ListNodesResponse
+	(*Node)(nil),                     // 158: rouse.v1.Node
+	(*AuditFilter)(nil),              // 159: rouse.v1.AuditFilter
+	(*ListAuditRequest)(nil),         // 160: rouse.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 161: rouse.v1.ListAuditResponse
+	(*FollowAuditRequest)(nil),       // 162: rouse.v1.FollowAuditRequest
+	(*FollowAuditResponse)(nil),      // 163: rouse.v1.FollowAuditResponse
+	(*AuditEvent)(nil),               // 164: rouse.v1.AuditEvent
+	(*PreviewRequest)(nil),           // 165: rouse.v1.PreviewRequest
+	(*PreviewResponse)(nil),          // 166: rouse.v1.PreviewResponse
+	(*Record)(nil),                   // 167: rouse.v1.Record
+	(*RecordFilter)(nil),             // 168: rouse.v1.RecordFilter
+	(*ListRecordsRequest)(nil),       // 169: rouse.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),      // 170: rouse.v1.ListRecordsResponse
+	(*AggregateRecordsRequest)(nil),  // 171: rouse.v1.AggregateRecordsRequest
+	(*AggregateRecordsResponse)(nil), // 172: rouse.v1.AggregateRecordsResponse
+	(*RecordGroup)(nil),              // 173: rouse.v1.RecordGroup
+	(*ListOutcomesRequest)(nil),      // 174: rouse.v1.ListOutcomesRequest
+	(*ListOutcomesResponse)(nil),     // 175: rouse.v1.ListOutcomesResponse
+	(*TimerOutcomes)(nil),            // 176: rouse.v1.TimerOutcomes
+	(*FollowRecordsRequest)(nil),     // 177: rouse.v1.FollowRecordsRequest
+	(*FollowRecordsResponse)(nil),    // 178: rouse.v1.FollowRecordsResponse
+	(*RedriveRequest)(nil),           // 179: rouse.v1.RedriveRequest
+	(*RedriveResponse)(nil),          // 180: rouse.v1.RedriveResponse
+	(*ReportCheckRequest)(nil),       // 181: rouse.v1.ReportCheckRequest
+	(*ReportCheckResponse)(nil),      // 182: rouse.v1.ReportCheckResponse
+	(*PurgeRequest)(nil),             // 183: rouse.v1.PurgeRequest
+	(*PurgeResponse)(nil),            // 184: rouse.v1.PurgeResponse
+	(*SubscribeRequest)(nil),         // 185: rouse.v1.SubscribeRequest
+	(*Leave)(nil),                    // 186: rouse.v1.Leave
+	(*CallRequest)(nil),              // 187: rouse.v1.CallRequest
+	(*FetchRequest)(nil),             // 188: rouse.v1.FetchRequest
+	(*Called)(nil),                   // 189: rouse.v1.Called
+	(*Open)(nil),                     // 190: rouse.v1.Open
+	(*Settle)(nil),                   // 191: rouse.v1.Settle
+	(*Answer)(nil),                   // 192: rouse.v1.Answer
+	(*Failure)(nil),                  // 193: rouse.v1.Failure
+	(*Extension)(nil),                // 194: rouse.v1.Extension
+	(*SubscribeResponse)(nil),        // 195: rouse.v1.SubscribeResponse
+	(*Peers)(nil),                    // 196: rouse.v1.Peers
+	(*Peer)(nil),                     // 197: rouse.v1.Peer
+	(*Fire)(nil),                     // 198: rouse.v1.Fire
+	(*ReportRequest)(nil),            // 199: rouse.v1.ReportRequest
+	(*ReportResponse)(nil),           // 200: rouse.v1.ReportResponse
+	nil,                              // 201: rouse.v1.Namespace.CountsEntry
+	nil,                              // 202: rouse.v1.NotifyRule.LabelsEntry
+	nil,                              // 203: rouse.v1.Grant.LabelsEntry
+	nil,                              // 204: rouse.v1.Spec.LabelsEntry
+	nil,                              // 205: rouse.v1.Webhook.HeadersEntry
+	nil,                              // 206: rouse.v1.Filter.LabelsEntry
+	nil,                              // 207: rouse.v1.RecordFilter.LabelsEntry
+	nil,                              // 208: rouse.v1.CallRequest.LabelsEntry
+	nil,                              // 209: rouse.v1.Open.LabelsEntry
+	nil,                              // 210: rouse.v1.Fire.LabelsEntry
+	(*durationpb.Duration)(nil),      // 211: google.protobuf.Duration
 }
 var file_rouse_v1_rouse_proto_depIdxs = []int32{
-	2,   // 0: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
-	8,   // 1: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
-	209, // 2: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
-	209, // 3: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
-	13,  // 4: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
-	15,  // 5: rouse.v1.Limit.use:type_name -> rouse.v1.LimitUse
-	16,  // 6: rouse.v1.LimitUse.keys:type_name -> rouse.v1.LimitKeyUse
-	45,  // 7: rouse.v1.LimitUse.nodes:type_name -> rouse.v1.StatusNode
-	14,  // 8: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
-	45,  // 9: rouse.v1.ListLimitsResponse.nodes:type_name -> rouse.v1.StatusNode
-	13,  // 10: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
-	209, // 11: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
-	209, // 12: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
-	26,  // 13: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
-	30,  // 14: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
-	199, // 15: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
-	28,  // 16: rouse.v1.Namespace.notify:type_name -> rouse.v1.NotifyRule
-	200, // 17: rouse.v1.NotifyRule.labels:type_name -> rouse.v1.NotifyRule.LabelsEntry
-	209, // 18: rouse.v1.NotifyRule.late:type_name -> google.protobuf.Duration
-	209, // 19: rouse.v1.NotifyRule.every:type_name -> google.protobuf.Duration
-	28,  // 20: rouse.v1.PutNotifyRequest.rules:type_name -> rouse.v1.NotifyRule
-	26,  // 21: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
-	27,  // 22: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
-	39,  // 23: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
-	45,  // 24: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
-	40,  // 25: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
-	41,  // 26: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
-	44,  // 27: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
-	45,  // 28: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
-	48,  // 29: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
-	45,  // 30: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
-	48,  // 31: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
-	51,  // 32: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
-	54,  // 33: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
-	45,  // 34: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
-	57,  // 35: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
-	201, // 36: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
-	57,  // 37: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
-	57,  // 38: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
-	58,  // 39: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
-	58,  // 40: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
-	209, // 41: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
-	67,  // 42: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
-	66,  // 43: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
-	74,  // 44: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
-	74,  // 45: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
-	88,  // 46: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
-	87,  // 47: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
-	86,  // 48: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
-	85,  // 49: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
-	82,  // 50: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
-	81,  // 51: rouse.v1.Timer.notices:type_name -> rouse.v1.NoticeState
-	202, // 52: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
-	92,  // 53: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
-	93,  // 54: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
-	91,  // 55: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
-	209, // 56: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
-	209, // 57: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
-	209, // 58: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
-	209, // 59: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
-	90,  // 60: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
-	89,  // 61: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
-	209, // 62: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
-	209, // 63: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
-	209, // 64: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
-	209, // 65: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
-	209, // 66: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
-	209, // 67: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
-	209, // 68: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
-	209, // 69: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
-	209, // 70: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
-	203, // 71: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
-	209, // 72: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
-	88,  // 73: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
-	0,   // 74: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
-	95,  // 75: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
-	96,  // 76: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
-	209, // 77: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
-	209, // 78: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
-	209, // 79: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
-	0,   // 80: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
-	98,  // 81: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
-	88,  // 82: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
-	100, // 83: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
-	101, // 84: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
-	204, // 85: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
-	103, // 86: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
-	80,  // 87: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
-	103, // 88: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
-	117, // 89: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
-	91,  // 90: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
-	209, // 91: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
-	209, // 92: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
-	123, // 93: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
-	122, // 94: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
-	80,  // 95: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
-	165, // 96: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
-	123, // 97: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
-	103, // 98: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
-	123, // 99: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
-	103, // 100: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
-	209, // 101: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
-	128, // 102: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
-	103, // 103: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
-	117, // 104: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
-	132, // 105: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
-	131, // 106: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
-	101, // 107: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
-	137, // 108: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
-	103, // 109: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
-	101, // 110: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
-	132, // 111: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
-	80,  // 112: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
-	140, // 113: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
-	0,   // 114: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
-	100, // 115: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
-	141, // 116: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
-	141, // 117: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
-	140, // 118: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
-	140, // 119: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
-	209, // 120: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
-	209, // 121: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
-	156, // 122: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
-	157, // 123: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	162, // 124: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	157, // 125: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
-	162, // 126: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
-	209, // 127: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
-	88,  // 128: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
-	123, // 129: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
-	87,  // 130: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
-	85,  // 131: rouse.v1.Record.answer:type_name -> rouse.v1.KeptAnswer
-	205, // 132: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
-	166, // 133: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	165, // 134: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
-	166, // 135: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
-	209, // 136: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
-	171, // 137: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
-	209, // 138: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
-	209, // 139: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
-	174, // 140: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
-	165, // 141: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
-	165, // 142: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
-	188, // 143: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
-	189, // 144: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
-	184, // 145: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
-	209, // 146: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
-	209, // 147: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
-	209, // 148: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
-	209, // 149: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
-	206, // 150: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
-	209, // 151: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
-	1,   // 152: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
-	207, // 153: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
-	191, // 154: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
-	192, // 155: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
-	190, // 156: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
-	209, // 157: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	209, // 158: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
-	196, // 159: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
-	194, // 160: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
-	195, // 161: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
-	195, // 162: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
-	208, // 163: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
-	191, // 164: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
-	209, // 165: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
-	94,  // 166: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
-	97,  // 167: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
-	97,  // 168: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
-	102, // 169: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
-	108, // 170: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
-	110, // 171: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
-	111, // 172: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
-	112, // 173: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
-	104, // 174: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
-	106, // 175: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
-	181, // 176: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
-	177, // 177: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
-	114, // 178: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
-	115, // 179: rouse.v1.Timers.Patch:input_type -> rouse.v1.PatchRequest
-	116, // 180: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
-	118, // 181: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
-	179, // 182: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
-	138, // 183: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
-	167, // 184: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
-	175, // 185: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
-	169, // 186: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
-	172, // 187: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
-	163, // 188: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
-	120, // 189: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
-	83,  // 190: rouse.v1.Timers.GetBadge:input_type -> rouse.v1.GetBadgeRequest
-	124, // 191: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
-	126, // 192: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
-	129, // 193: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
-	145, // 194: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
-	142, // 195: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
-	144, // 196: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
-	147, // 197: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
-	133, // 198: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
-	135, // 199: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
-	136, // 200: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
-	4,   // 201: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
-	3,   // 202: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
-	6,   // 203: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
-	10,  // 204: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
-	11,  // 205: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
-	12,  // 206: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
-	17,  // 207: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
-	19,  // 208: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
-	20,  // 209: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
-	21,  // 210: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
-	23,  // 211: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
-	24,  // 212: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
-	25,  // 213: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
-	151, // 214: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
-	152, // 215: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
-	149, // 216: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
-	154, // 217: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
-	158, // 218: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
-	160, // 219: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
-	183, // 220: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
-	197, // 221: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
-	33,  // 222: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
-	31,  // 223: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
-	29,  // 224: rouse.v1.Namespaces.PutNotify:input_type -> rouse.v1.PutNotifyRequest
-	32,  // 225: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
-	35,  // 226: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
-	42,  // 227: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
-	46,  // 228: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
-	52,  // 229: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
-	49,  // 230: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
-	37,  // 231: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
-	55,  // 232: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
-	59,  // 233: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
-	61,  // 234: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
-	63,  // 235: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
-	64,  // 236: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
-	76,  // 237: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
-	75,  // 238: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
-	78,  // 239: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
-	68,  // 240: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
-	70,  // 241: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
-	72,  // 242: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
-	185, // 243: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
-	186, // 244: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
-	80,  // 245: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
-	99,  // 246: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
-	99,  // 247: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
-	80,  // 248: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
-	109, // 249: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
-	80,  // 250: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
-	80,  // 251: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
-	113, // 252: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
-	105, // 253: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
-	107, // 254: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
-	182, // 255: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
-	178, // 256: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
-	80,  // 257: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
-	80,  // 258: rouse.v1.Timers.Patch:output_type -> rouse.v1.Timer
-	80,  // 259: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
-	119, // 260: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
-	180, // 261: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
-	139, // 262: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
-	168, // 263: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
-	176, // 264: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
-	170, // 265: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
-	173, // 266: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
-	164, // 267: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
-	121, // 268: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
-	84,  // 269: rouse.v1.Timers.GetBadge:output_type -> rouse.v1.Badge
-	125, // 270: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
-	127, // 271: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
-	130, // 272: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
-	146, // 273: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
-	143, // 274: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
-	140, // 275: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
-	148, // 276: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
-	134, // 277: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
-	137, // 278: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
-	137, // 279: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
-	5,   // 280: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
-	2,   // 281: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
-	7,   // 282: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
-	9,   // 283: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 284: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
-	9,   // 285: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
-	18,  // 286: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
-	14,  // 287: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
-	14,  // 288: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
-	22,  // 289: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
-	14,  // 290: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
-	14,  // 291: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
-	14,  // 292: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
-	153, // 293: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
-	153, // 294: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
-	150, // 295: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
-	155, // 296: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
-	159, // 297: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
-	161, // 298: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
-	193, // 299: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
-	198, // 300: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
-	34,  // 301: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
-	27,  // 302: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
-	27,  // 303: rouse.v1.Namespaces.PutNotify:output_type -> rouse.v1.Namespace
-	27,  // 304: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
-	36,  // 305: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
-	43,  // 306: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
-	47,  // 307: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
-	53,  // 308: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
-	50,  // 309: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
-	38,  // 310: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
-	56,  // 311: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
-	60,  // 312: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
-	62,  // 313: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
-	60,  // 314: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
-	65,  // 315: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
-	77,  // 316: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
-	74,  // 317: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
-	79,  // 318: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
-	69,  // 319: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
-	71,  // 320: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
-	73,  // 321: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
-	187, // 322: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
-	187, // 323: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
-	245, // [245:324] is the sub-list for method output_type
-	166, // [166:245] is the sub-list for method input_type
-	166, // [166:166] is the sub-list for extension type_name
-	166, // [166:166] is the sub-list for extension extendee
-	0,   // [0:166] is the sub-list for field type_name
+	3,   // 0: rouse.v1.Secret.oauth:type_name -> rouse.v1.OAuthClient
+	4,   // 1: rouse.v1.Secret.aws:type_name -> rouse.v1.AWSKey
+	3,   // 2: rouse.v1.PutSecretRequest.oauth:type_name -> rouse.v1.OAuthClient
+	4,   // 3: rouse.v1.PutSecretRequest.aws:type_name -> rouse.v1.AWSKey
+	2,   // 4: rouse.v1.ListSecretsResponse.secrets:type_name -> rouse.v1.Secret
+	10,  // 5: rouse.v1.SigningKeys.keys:type_name -> rouse.v1.SigningKey
+	211, // 6: rouse.v1.RotateSigningKeysRequest.overlap:type_name -> google.protobuf.Duration
+	211, // 7: rouse.v1.LimitRate.per:type_name -> google.protobuf.Duration
+	15,  // 8: rouse.v1.Limit.rate:type_name -> rouse.v1.LimitRate
+	17,  // 9: rouse.v1.Limit.use:type_name -> rouse.v1.LimitUse
+	18,  // 10: rouse.v1.LimitUse.keys:type_name -> rouse.v1.LimitKeyUse
+	47,  // 11: rouse.v1.LimitUse.nodes:type_name -> rouse.v1.StatusNode
+	16,  // 12: rouse.v1.ListLimitsResponse.limits:type_name -> rouse.v1.Limit
+	47,  // 13: rouse.v1.ListLimitsResponse.nodes:type_name -> rouse.v1.StatusNode
+	15,  // 14: rouse.v1.PutLimitRequest.rate:type_name -> rouse.v1.LimitRate
+	211, // 15: rouse.v1.Quotas.min_interval:type_name -> google.protobuf.Duration
+	211, // 16: rouse.v1.Quotas.max_timeout:type_name -> google.protobuf.Duration
+	28,  // 17: rouse.v1.Namespace.quotas:type_name -> rouse.v1.Quotas
+	32,  // 18: rouse.v1.Namespace.usage:type_name -> rouse.v1.Usage
+	201, // 19: rouse.v1.Namespace.counts:type_name -> rouse.v1.Namespace.CountsEntry
+	30,  // 20: rouse.v1.Namespace.notify:type_name -> rouse.v1.NotifyRule
+	202, // 21: rouse.v1.NotifyRule.labels:type_name -> rouse.v1.NotifyRule.LabelsEntry
+	211, // 22: rouse.v1.NotifyRule.late:type_name -> google.protobuf.Duration
+	211, // 23: rouse.v1.NotifyRule.every:type_name -> google.protobuf.Duration
+	30,  // 24: rouse.v1.PutNotifyRequest.rules:type_name -> rouse.v1.NotifyRule
+	28,  // 25: rouse.v1.PutNamespaceRequest.quotas:type_name -> rouse.v1.Quotas
+	29,  // 26: rouse.v1.ListNamespacesResponse.namespaces:type_name -> rouse.v1.Namespace
+	41,  // 27: rouse.v1.ListPoolsResponse.pools:type_name -> rouse.v1.Pool
+	47,  // 28: rouse.v1.ListPoolsResponse.nodes:type_name -> rouse.v1.StatusNode
+	42,  // 29: rouse.v1.Pool.groups:type_name -> rouse.v1.PoolGroup
+	43,  // 30: rouse.v1.PoolGroup.workers:type_name -> rouse.v1.PoolWorker
+	46,  // 31: rouse.v1.Stats.points:type_name -> rouse.v1.StatsPoint
+	47,  // 32: rouse.v1.Stats.nodes:type_name -> rouse.v1.StatusNode
+	50,  // 33: rouse.v1.ListTargetsResponse.targets:type_name -> rouse.v1.Target
+	47,  // 34: rouse.v1.ListTargetsResponse.nodes:type_name -> rouse.v1.StatusNode
+	50,  // 35: rouse.v1.Target.nodes:type_name -> rouse.v1.Target
+	53,  // 36: rouse.v1.ListBucketsResponse.buckets:type_name -> rouse.v1.Bucket
+	56,  // 37: rouse.v1.DoctorResponse.findings:type_name -> rouse.v1.Finding
+	47,  // 38: rouse.v1.DoctorResponse.nodes:type_name -> rouse.v1.StatusNode
+	59,  // 39: rouse.v1.WhoAmIResponse.grants:type_name -> rouse.v1.Grant
+	203, // 40: rouse.v1.Grant.labels:type_name -> rouse.v1.Grant.LabelsEntry
+	59,  // 41: rouse.v1.Key.grants:type_name -> rouse.v1.Grant
+	59,  // 42: rouse.v1.CreateKeyRequest.grants:type_name -> rouse.v1.Grant
+	60,  // 43: rouse.v1.CreatedKey.key:type_name -> rouse.v1.Key
+	60,  // 44: rouse.v1.ListKeysResponse.keys:type_name -> rouse.v1.Key
+	211, // 45: rouse.v1.RotateKeyRequest.overlap:type_name -> google.protobuf.Duration
+	69,  // 46: rouse.v1.Person.sessions:type_name -> rouse.v1.PersonSession
+	68,  // 47: rouse.v1.ListSessionsResponse.people:type_name -> rouse.v1.Person
+	76,  // 48: rouse.v1.PutRoleRequest.role:type_name -> rouse.v1.Role
+	76,  // 49: rouse.v1.ListRolesResponse.roles:type_name -> rouse.v1.Role
+	90,  // 50: rouse.v1.Timer.spec:type_name -> rouse.v1.Spec
+	89,  // 51: rouse.v1.Timer.failures:type_name -> rouse.v1.Attempt
+	88,  // 52: rouse.v1.Timer.waits:type_name -> rouse.v1.Wait
+	87,  // 53: rouse.v1.Timer.answer:type_name -> rouse.v1.KeptAnswer
+	84,  // 54: rouse.v1.Timer.pauses:type_name -> rouse.v1.Span
+	83,  // 55: rouse.v1.Timer.notices:type_name -> rouse.v1.NoticeState
+	204, // 56: rouse.v1.Spec.labels:type_name -> rouse.v1.Spec.LabelsEntry
+	94,  // 57: rouse.v1.Spec.retry:type_name -> rouse.v1.Retry
+	95,  // 58: rouse.v1.Spec.webhook:type_name -> rouse.v1.Webhook
+	93,  // 59: rouse.v1.Spec.calendar:type_name -> rouse.v1.CalendarRule
+	211, // 60: rouse.v1.Spec.ttl:type_name -> google.protobuf.Duration
+	211, // 61: rouse.v1.Spec.jitter:type_name -> google.protobuf.Duration
+	211, // 62: rouse.v1.Spec.deadline:type_name -> google.protobuf.Duration
+	211, // 63: rouse.v1.Spec.keep:type_name -> google.protobuf.Duration
+	92,  // 64: rouse.v1.Spec.expect:type_name -> rouse.v1.Expect
+	91,  // 65: rouse.v1.Spec.notify:type_name -> rouse.v1.Notify
+	211, // 66: rouse.v1.Notify.late:type_name -> google.protobuf.Duration
+	211, // 67: rouse.v1.Notify.every:type_name -> google.protobuf.Duration
+	211, // 68: rouse.v1.Expect.every:type_name -> google.protobuf.Duration
+	211, // 69: rouse.v1.Expect.grace:type_name -> google.protobuf.Duration
+	211, // 70: rouse.v1.Retry.interval:type_name -> google.protobuf.Duration
+	211, // 71: rouse.v1.Retry.max_interval:type_name -> google.protobuf.Duration
+	211, // 72: rouse.v1.Retry.jitter:type_name -> google.protobuf.Duration
+	211, // 73: rouse.v1.Retry.timeout:type_name -> google.protobuf.Duration
+	211, // 74: rouse.v1.Retry.give_up:type_name -> google.protobuf.Duration
+	205, // 75: rouse.v1.Webhook.headers:type_name -> rouse.v1.Webhook.HeadersEntry
+	211, // 76: rouse.v1.Webhook.accept:type_name -> google.protobuf.Duration
+	90,  // 77: rouse.v1.CreateRequest.spec:type_name -> rouse.v1.Spec
+	0,   // 78: rouse.v1.CreateRequest.mode:type_name -> rouse.v1.Mode
+	97,  // 79: rouse.v1.CreateRequest.debounce:type_name -> rouse.v1.Debounce
+	98,  // 80: rouse.v1.CreateRequest.throttle:type_name -> rouse.v1.Throttle
+	211, // 81: rouse.v1.Debounce.quiet:type_name -> google.protobuf.Duration
+	211, // 82: rouse.v1.Debounce.max_wait:type_name -> google.protobuf.Duration
+	211, // 83: rouse.v1.Throttle.every:type_name -> google.protobuf.Duration
+	0,   // 84: rouse.v1.BatchCreateRequest.mode:type_name -> rouse.v1.Mode
+	100, // 85: rouse.v1.BatchCreateRequest.timers:type_name -> rouse.v1.NewTimer
+	90,  // 86: rouse.v1.NewTimer.spec:type_name -> rouse.v1.Spec
+	102, // 87: rouse.v1.BatchCreateResponse.created:type_name -> rouse.v1.Created
+	103, // 88: rouse.v1.Created.problem:type_name -> rouse.v1.Problem
+	206, // 89: rouse.v1.Filter.labels:type_name -> rouse.v1.Filter.LabelsEntry
+	105, // 90: rouse.v1.ListRequest.filter:type_name -> rouse.v1.Filter
+	82,  // 91: rouse.v1.ListResponse.timers:type_name -> rouse.v1.Timer
+	105, // 92: rouse.v1.CountRequest.filter:type_name -> rouse.v1.Filter
+	119, // 93: rouse.v1.RescheduleRequest.when:type_name -> rouse.v1.When
+	93,  // 94: rouse.v1.When.calendar:type_name -> rouse.v1.CalendarRule
+	211, // 95: rouse.v1.When.ttl:type_name -> google.protobuf.Duration
+	211, // 96: rouse.v1.When.jitter:type_name -> google.protobuf.Duration
+	125, // 97: rouse.v1.BackfillResponse.fires:type_name -> rouse.v1.Coming
+	124, // 98: rouse.v1.ExplainResponse.reasons:type_name -> rouse.v1.Reason
+	82,  // 99: rouse.v1.ExplainResponse.timer:type_name -> rouse.v1.Timer
+	167, // 100: rouse.v1.ExplainResponse.records:type_name -> rouse.v1.Record
+	125, // 101: rouse.v1.ExplainResponse.next:type_name -> rouse.v1.Coming
+	105, // 102: rouse.v1.SimulateRequest.filter:type_name -> rouse.v1.Filter
+	125, // 103: rouse.v1.SimulateResponse.fires:type_name -> rouse.v1.Coming
+	105, // 104: rouse.v1.ForecastRequest.filter:type_name -> rouse.v1.Filter
+	211, // 105: rouse.v1.ForecastRequest.step:type_name -> google.protobuf.Duration
+	130, // 106: rouse.v1.ForecastResponse.loads:type_name -> rouse.v1.Load
+	105, // 107: rouse.v1.BulkRequest.filter:type_name -> rouse.v1.Filter
+	119, // 108: rouse.v1.BulkRequest.when:type_name -> rouse.v1.When
+	134, // 109: rouse.v1.BulkProgress.failures:type_name -> rouse.v1.BulkFailure
+	133, // 110: rouse.v1.BulkProgress.targets:type_name -> rouse.v1.BulkTarget
+	103, // 111: rouse.v1.BulkFailure.problem:type_name -> rouse.v1.Problem
+	139, // 112: rouse.v1.ListJobsResponse.jobs:type_name -> rouse.v1.Job
+	105, // 113: rouse.v1.Job.filter:type_name -> rouse.v1.Filter
+	103, // 114: rouse.v1.Job.problem:type_name -> rouse.v1.Problem
+	134, // 115: rouse.v1.Job.failures:type_name -> rouse.v1.BulkFailure
+	82,  // 116: rouse.v1.ImportRequest.timers:type_name -> rouse.v1.Timer
+	142, // 117: rouse.v1.ImportRequest.calendars:type_name -> rouse.v1.Calendar
+	0,   // 118: rouse.v1.ImportRequest.mode:type_name -> rouse.v1.Mode
+	102, // 119: rouse.v1.ImportResponse.created:type_name -> rouse.v1.Created
+	143, // 120: rouse.v1.Calendar.days:type_name -> rouse.v1.Day
+	143, // 121: rouse.v1.PutCalendarRequest.days:type_name -> rouse.v1.Day
+	142, // 122: rouse.v1.PutCalendarResponse.calendar:type_name -> rouse.v1.Calendar
+	142, // 123: rouse.v1.ListCalendarsResponse.calendars:type_name -> rouse.v1.Calendar
+	211, // 124: rouse.v1.AdvanceClockRequest.by:type_name -> google.protobuf.Duration
+	211, // 125: rouse.v1.Clock.ahead:type_name -> google.protobuf.Duration
+	158, // 126: rouse.v1.ListNodesResponse.nodes:type_name -> rouse.v1.Node
+	159, // 127: rouse.v1.ListAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	164, // 128: rouse.v1.ListAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	159, // 129: rouse.v1.FollowAuditRequest.filter:type_name -> rouse.v1.AuditFilter
+	164, // 130: rouse.v1.FollowAuditResponse.events:type_name -> rouse.v1.AuditEvent
+	211, // 131: rouse.v1.AuditEvent.duration:type_name -> google.protobuf.Duration
+	90,  // 132: rouse.v1.PreviewRequest.spec:type_name -> rouse.v1.Spec
+	125, // 133: rouse.v1.PreviewResponse.next:type_name -> rouse.v1.Coming
+	89,  // 134: rouse.v1.Record.failures:type_name -> rouse.v1.Attempt
+	87,  // 135: rouse.v1.Record.answer:type_name -> rouse.v1.KeptAnswer
+	207, // 136: rouse.v1.RecordFilter.labels:type_name -> rouse.v1.RecordFilter.LabelsEntry
+	168, // 137: rouse.v1.ListRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	167, // 138: rouse.v1.ListRecordsResponse.records:type_name -> rouse.v1.Record
+	168, // 139: rouse.v1.AggregateRecordsRequest.filter:type_name -> rouse.v1.RecordFilter
+	211, // 140: rouse.v1.AggregateRecordsRequest.step:type_name -> google.protobuf.Duration
+	173, // 141: rouse.v1.AggregateRecordsResponse.groups:type_name -> rouse.v1.RecordGroup
+	211, // 142: rouse.v1.RecordGroup.lag_p50:type_name -> google.protobuf.Duration
+	211, // 143: rouse.v1.RecordGroup.lag_p99:type_name -> google.protobuf.Duration
+	176, // 144: rouse.v1.ListOutcomesResponse.timers:type_name -> rouse.v1.TimerOutcomes
+	167, // 145: rouse.v1.TimerOutcomes.outcomes:type_name -> rouse.v1.Record
+	167, // 146: rouse.v1.FollowRecordsResponse.records:type_name -> rouse.v1.Record
+	190, // 147: rouse.v1.SubscribeRequest.open:type_name -> rouse.v1.Open
+	191, // 148: rouse.v1.SubscribeRequest.settle:type_name -> rouse.v1.Settle
+	186, // 149: rouse.v1.SubscribeRequest.leave:type_name -> rouse.v1.Leave
+	211, // 150: rouse.v1.CallRequest.wait:type_name -> google.protobuf.Duration
+	211, // 151: rouse.v1.CallRequest.deadline:type_name -> google.protobuf.Duration
+	211, // 152: rouse.v1.CallRequest.keep:type_name -> google.protobuf.Duration
+	211, // 153: rouse.v1.CallRequest.timeout:type_name -> google.protobuf.Duration
+	208, // 154: rouse.v1.CallRequest.labels:type_name -> rouse.v1.CallRequest.LabelsEntry
+	211, // 155: rouse.v1.FetchRequest.wait:type_name -> google.protobuf.Duration
+	1,   // 156: rouse.v1.Called.status:type_name -> rouse.v1.CallStatus
+	209, // 157: rouse.v1.Open.labels:type_name -> rouse.v1.Open.LabelsEntry
+	193, // 158: rouse.v1.Settle.failures:type_name -> rouse.v1.Failure
+	194, // 159: rouse.v1.Settle.extensions:type_name -> rouse.v1.Extension
+	192, // 160: rouse.v1.Settle.answers:type_name -> rouse.v1.Answer
+	211, // 161: rouse.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	211, // 162: rouse.v1.Extension.by:type_name -> google.protobuf.Duration
+	198, // 163: rouse.v1.SubscribeResponse.fires:type_name -> rouse.v1.Fire
+	196, // 164: rouse.v1.SubscribeResponse.peers:type_name -> rouse.v1.Peers
+	197, // 165: rouse.v1.Peers.self:type_name -> rouse.v1.Peer
+	197, // 166: rouse.v1.Peers.others:type_name -> rouse.v1.Peer
+	210, // 167: rouse.v1.Fire.labels:type_name -> rouse.v1.Fire.LabelsEntry
+	193, // 168: rouse.v1.ReportRequest.failed:type_name -> rouse.v1.Failure
+	211, // 169: rouse.v1.ReportRequest.heartbeat:type_name -> google.protobuf.Duration
+	96,  // 170: rouse.v1.Timers.Create:input_type -> rouse.v1.CreateRequest
+	99,  // 171: rouse.v1.Timers.BatchCreate:input_type -> rouse.v1.BatchCreateRequest
+	99,  // 172: rouse.v1.Timers.CreateStream:input_type -> rouse.v1.BatchCreateRequest
+	104, // 173: rouse.v1.Timers.Get:input_type -> rouse.v1.GetRequest
+	110, // 174: rouse.v1.Timers.Delete:input_type -> rouse.v1.DeleteRequest
+	112, // 175: rouse.v1.Timers.Pause:input_type -> rouse.v1.PauseRequest
+	113, // 176: rouse.v1.Timers.Resume:input_type -> rouse.v1.ResumeRequest
+	114, // 177: rouse.v1.Timers.Run:input_type -> rouse.v1.RunRequest
+	106, // 178: rouse.v1.Timers.List:input_type -> rouse.v1.ListRequest
+	108, // 179: rouse.v1.Timers.Count:input_type -> rouse.v1.CountRequest
+	183, // 180: rouse.v1.Timers.Purge:input_type -> rouse.v1.PurgeRequest
+	179, // 181: rouse.v1.Timers.Redrive:input_type -> rouse.v1.RedriveRequest
+	116, // 182: rouse.v1.Timers.Skip:input_type -> rouse.v1.SkipRequest
+	117, // 183: rouse.v1.Timers.Patch:input_type -> rouse.v1.PatchRequest
+	118, // 184: rouse.v1.Timers.Reschedule:input_type -> rouse.v1.RescheduleRequest
+	120, // 185: rouse.v1.Timers.Backfill:input_type -> rouse.v1.BackfillRequest
+	181, // 186: rouse.v1.Timers.ReportCheck:input_type -> rouse.v1.ReportCheckRequest
+	140, // 187: rouse.v1.Timers.Import:input_type -> rouse.v1.ImportRequest
+	169, // 188: rouse.v1.Timers.ListRecords:input_type -> rouse.v1.ListRecordsRequest
+	177, // 189: rouse.v1.Timers.FollowRecords:input_type -> rouse.v1.FollowRecordsRequest
+	171, // 190: rouse.v1.Timers.AggregateRecords:input_type -> rouse.v1.AggregateRecordsRequest
+	174, // 191: rouse.v1.Timers.ListOutcomes:input_type -> rouse.v1.ListOutcomesRequest
+	165, // 192: rouse.v1.Timers.Preview:input_type -> rouse.v1.PreviewRequest
+	122, // 193: rouse.v1.Timers.Explain:input_type -> rouse.v1.ExplainRequest
+	85,  // 194: rouse.v1.Timers.GetBadge:input_type -> rouse.v1.GetBadgeRequest
+	126, // 195: rouse.v1.Timers.Simulate:input_type -> rouse.v1.SimulateRequest
+	128, // 196: rouse.v1.Timers.Forecast:input_type -> rouse.v1.ForecastRequest
+	131, // 197: rouse.v1.Timers.Bulk:input_type -> rouse.v1.BulkRequest
+	147, // 198: rouse.v1.Calendars.ListCalendars:input_type -> rouse.v1.ListCalendarsRequest
+	144, // 199: rouse.v1.Calendars.PutCalendar:input_type -> rouse.v1.PutCalendarRequest
+	146, // 200: rouse.v1.Calendars.GetCalendar:input_type -> rouse.v1.GetCalendarRequest
+	149, // 201: rouse.v1.Calendars.DeleteCalendar:input_type -> rouse.v1.DeleteCalendarRequest
+	135, // 202: rouse.v1.Jobs.ListJobs:input_type -> rouse.v1.ListJobsRequest
+	137, // 203: rouse.v1.Jobs.GetJob:input_type -> rouse.v1.GetJobRequest
+	138, // 204: rouse.v1.Jobs.CancelJob:input_type -> rouse.v1.CancelJobRequest
+	6,   // 205: rouse.v1.Secrets.ListSecrets:input_type -> rouse.v1.ListSecretsRequest
+	5,   // 206: rouse.v1.Secrets.PutSecret:input_type -> rouse.v1.PutSecretRequest
+	8,   // 207: rouse.v1.Secrets.DeleteSecret:input_type -> rouse.v1.DeleteSecretRequest
+	12,  // 208: rouse.v1.Secrets.ListSigningKeys:input_type -> rouse.v1.ListSigningKeysRequest
+	13,  // 209: rouse.v1.Secrets.RevealSigningKeys:input_type -> rouse.v1.RevealSigningKeysRequest
+	14,  // 210: rouse.v1.Secrets.RotateSigningKeys:input_type -> rouse.v1.RotateSigningKeysRequest
+	19,  // 211: rouse.v1.Limits.ListLimits:input_type -> rouse.v1.ListLimitsRequest
+	21,  // 212: rouse.v1.Limits.PutLimit:input_type -> rouse.v1.PutLimitRequest
+	22,  // 213: rouse.v1.Limits.GetLimit:input_type -> rouse.v1.GetLimitRequest
+	23,  // 214: rouse.v1.Limits.DeleteLimit:input_type -> rouse.v1.DeleteLimitRequest
+	25,  // 215: rouse.v1.Limits.PauseLimit:input_type -> rouse.v1.PauseLimitRequest
+	26,  // 216: rouse.v1.Limits.ResumeLimit:input_type -> rouse.v1.ResumeLimitRequest
+	27,  // 217: rouse.v1.Limits.ResetLimit:input_type -> rouse.v1.ResetLimitRequest
+	153, // 218: rouse.v1.Admin.GetClock:input_type -> rouse.v1.GetClockRequest
+	154, // 219: rouse.v1.Admin.AdvanceClock:input_type -> rouse.v1.AdvanceClockRequest
+	151, // 220: rouse.v1.Admin.Backup:input_type -> rouse.v1.BackupRequest
+	156, // 221: rouse.v1.Admin.ListNodes:input_type -> rouse.v1.ListNodesRequest
+	160, // 222: rouse.v1.Admin.ListAudit:input_type -> rouse.v1.ListAuditRequest
+	162, // 223: rouse.v1.Admin.FollowAudit:input_type -> rouse.v1.FollowAuditRequest
+	185, // 224: rouse.v1.Fires.Subscribe:input_type -> rouse.v1.SubscribeRequest
+	199, // 225: rouse.v1.Fires.Report:input_type -> rouse.v1.ReportRequest
+	35,  // 226: rouse.v1.Namespaces.ListNamespaces:input_type -> rouse.v1.ListNamespacesRequest
+	33,  // 227: rouse.v1.Namespaces.PutNamespace:input_type -> rouse.v1.PutNamespaceRequest
+	31,  // 228: rouse.v1.Namespaces.PutNotify:input_type -> rouse.v1.PutNotifyRequest
+	34,  // 229: rouse.v1.Namespaces.GetNamespace:input_type -> rouse.v1.GetNamespaceRequest
+	37,  // 230: rouse.v1.Namespaces.DeleteNamespace:input_type -> rouse.v1.DeleteNamespaceRequest
+	44,  // 231: rouse.v1.Status.GetStats:input_type -> rouse.v1.GetStatsRequest
+	48,  // 232: rouse.v1.Status.ListTargets:input_type -> rouse.v1.ListTargetsRequest
+	54,  // 233: rouse.v1.Status.Doctor:input_type -> rouse.v1.DoctorRequest
+	51,  // 234: rouse.v1.Status.ListBuckets:input_type -> rouse.v1.ListBucketsRequest
+	39,  // 235: rouse.v1.Status.ListPools:input_type -> rouse.v1.ListPoolsRequest
+	57,  // 236: rouse.v1.Access.WhoAmI:input_type -> rouse.v1.WhoAmIRequest
+	61,  // 237: rouse.v1.Access.CreateKey:input_type -> rouse.v1.CreateKeyRequest
+	63,  // 238: rouse.v1.Access.ListKeys:input_type -> rouse.v1.ListKeysRequest
+	65,  // 239: rouse.v1.Access.RotateKey:input_type -> rouse.v1.RotateKeyRequest
+	66,  // 240: rouse.v1.Access.RevokeKey:input_type -> rouse.v1.RevokeKeyRequest
+	78,  // 241: rouse.v1.Access.ListRoles:input_type -> rouse.v1.ListRolesRequest
+	77,  // 242: rouse.v1.Access.PutRole:input_type -> rouse.v1.PutRoleRequest
+	80,  // 243: rouse.v1.Access.DeleteRole:input_type -> rouse.v1.DeleteRoleRequest
+	70,  // 244: rouse.v1.Access.ListSessions:input_type -> rouse.v1.ListSessionsRequest
+	72,  // 245: rouse.v1.Access.EndSessions:input_type -> rouse.v1.EndSessionsRequest
+	74,  // 246: rouse.v1.Access.RotateSessionKey:input_type -> rouse.v1.RotateSessionKeyRequest
+	187, // 247: rouse.v1.Calls.Call:input_type -> rouse.v1.CallRequest
+	188, // 248: rouse.v1.Calls.Fetch:input_type -> rouse.v1.FetchRequest
+	82,  // 249: rouse.v1.Timers.Create:output_type -> rouse.v1.Timer
+	101, // 250: rouse.v1.Timers.BatchCreate:output_type -> rouse.v1.BatchCreateResponse
+	101, // 251: rouse.v1.Timers.CreateStream:output_type -> rouse.v1.BatchCreateResponse
+	82,  // 252: rouse.v1.Timers.Get:output_type -> rouse.v1.Timer
+	111, // 253: rouse.v1.Timers.Delete:output_type -> rouse.v1.DeleteResponse
+	82,  // 254: rouse.v1.Timers.Pause:output_type -> rouse.v1.Timer
+	82,  // 255: rouse.v1.Timers.Resume:output_type -> rouse.v1.Timer
+	115, // 256: rouse.v1.Timers.Run:output_type -> rouse.v1.RunResponse
+	107, // 257: rouse.v1.Timers.List:output_type -> rouse.v1.ListResponse
+	109, // 258: rouse.v1.Timers.Count:output_type -> rouse.v1.CountResponse
+	184, // 259: rouse.v1.Timers.Purge:output_type -> rouse.v1.PurgeResponse
+	180, // 260: rouse.v1.Timers.Redrive:output_type -> rouse.v1.RedriveResponse
+	82,  // 261: rouse.v1.Timers.Skip:output_type -> rouse.v1.Timer
+	82,  // 262: rouse.v1.Timers.Patch:output_type -> rouse.v1.Timer
+	82,  // 263: rouse.v1.Timers.Reschedule:output_type -> rouse.v1.Timer
+	121, // 264: rouse.v1.Timers.Backfill:output_type -> rouse.v1.BackfillResponse
+	182, // 265: rouse.v1.Timers.ReportCheck:output_type -> rouse.v1.ReportCheckResponse
+	141, // 266: rouse.v1.Timers.Import:output_type -> rouse.v1.ImportResponse
+	170, // 267: rouse.v1.Timers.ListRecords:output_type -> rouse.v1.ListRecordsResponse
+	178, // 268: rouse.v1.Timers.FollowRecords:output_type -> rouse.v1.FollowRecordsResponse
+	172, // 269: rouse.v1.Timers.AggregateRecords:output_type -> rouse.v1.AggregateRecordsResponse
+	175, // 270: rouse.v1.Timers.ListOutcomes:output_type -> rouse.v1.ListOutcomesResponse
+	166, // 271: rouse.v1.Timers.Preview:output_type -> rouse.v1.PreviewResponse
+	123, // 272: rouse.v1.Timers.Explain:output_type -> rouse.v1.ExplainResponse
+	86,  // 273: rouse.v1.Timers.GetBadge:output_type -> rouse.v1.Badge
+	127, // 274: rouse.v1.Timers.Simulate:output_type -> rouse.v1.SimulateResponse
+	129, // 275: rouse.v1.Timers.Forecast:output_type -> rouse.v1.ForecastResponse
+	132, // 276: rouse.v1.Timers.Bulk:output_type -> rouse.v1.BulkProgress
+	148, // 277: rouse.v1.Calendars.ListCalendars:output_type -> rouse.v1.ListCalendarsResponse
+	145, // 278: rouse.v1.Calendars.PutCalendar:output_type -> rouse.v1.PutCalendarResponse
+	142, // 279: rouse.v1.Calendars.GetCalendar:output_type -> rouse.v1.Calendar
+	150, // 280: rouse.v1.Calendars.DeleteCalendar:output_type -> rouse.v1.DeleteCalendarResponse
+	136, // 281: rouse.v1.Jobs.ListJobs:output_type -> rouse.v1.ListJobsResponse
+	139, // 282: rouse.v1.Jobs.GetJob:output_type -> rouse.v1.Job
+	139, // 283: rouse.v1.Jobs.CancelJob:output_type -> rouse.v1.Job
+	7,   // 284: rouse.v1.Secrets.ListSecrets:output_type -> rouse.v1.ListSecretsResponse
+	2,   // 285: rouse.v1.Secrets.PutSecret:output_type -> rouse.v1.Secret
+	9,   // 286: rouse.v1.Secrets.DeleteSecret:output_type -> rouse.v1.DeleteSecretResponse
+	11,  // 287: rouse.v1.Secrets.ListSigningKeys:output_type -> rouse.v1.SigningKeys
+	11,  // 288: rouse.v1.Secrets.RevealSigningKeys:output_type -> rouse.v1.SigningKeys
+	11,  // 289: rouse.v1.Secrets.RotateSigningKeys:output_type -> rouse.v1.SigningKeys
+	20,  // 290: rouse.v1.Limits.ListLimits:output_type -> rouse.v1.ListLimitsResponse
+	16,  // 291: rouse.v1.Limits.PutLimit:output_type -> rouse.v1.Limit
+	16,  // 292: rouse.v1.Limits.GetLimit:output_type -> rouse.v1.Limit
+	24,  // 293: rouse.v1.Limits.DeleteLimit:output_type -> rouse.v1.DeleteLimitResponse
+	16,  // 294: rouse.v1.Limits.PauseLimit:output_type -> rouse.v1.Limit
+	16,  // 295: rouse.v1.Limits.ResumeLimit:output_type -> rouse.v1.Limit
+	16,  // 296: rouse.v1.Limits.ResetLimit:output_type -> rouse.v1.Limit
+	155, // 297: rouse.v1.Admin.GetClock:output_type -> rouse.v1.Clock
+	155, // 298: rouse.v1.Admin.AdvanceClock:output_type -> rouse.v1.Clock
+	152, // 299: rouse.v1.Admin.Backup:output_type -> rouse.v1.BackupChunk
+	157, // 300: rouse.v1.Admin.ListNodes:output_type -> rouse.v1.ListNodesResponse
+	161, // 301: rouse.v1.Admin.ListAudit:output_type -> rouse.v1.ListAuditResponse
+	163, // 302: rouse.v1.Admin.FollowAudit:output_type -> rouse.v1.FollowAuditResponse
+	195, // 303: rouse.v1.Fires.Subscribe:output_type -> rouse.v1.SubscribeResponse
+	200, // 304: rouse.v1.Fires.Report:output_type -> rouse.v1.ReportResponse
+	36,  // 305: rouse.v1.Namespaces.ListNamespaces:output_type -> rouse.v1.ListNamespacesResponse
+	29,  // 306: rouse.v1.Namespaces.PutNamespace:output_type -> rouse.v1.Namespace
+	29,  // 307: rouse.v1.Namespaces.PutNotify:output_type -> rouse.v1.Namespace
+	29,  // 308: rouse.v1.Namespaces.GetNamespace:output_type -> rouse.v1.Namespace
+	38,  // 309: rouse.v1.Namespaces.DeleteNamespace:output_type -> rouse.v1.DeleteNamespaceResponse
+	45,  // 310: rouse.v1.Status.GetStats:output_type -> rouse.v1.Stats
+	49,  // 311: rouse.v1.Status.ListTargets:output_type -> rouse.v1.ListTargetsResponse
+	55,  // 312: rouse.v1.Status.Doctor:output_type -> rouse.v1.DoctorResponse
+	52,  // 313: rouse.v1.Status.ListBuckets:output_type -> rouse.v1.ListBucketsResponse
+	40,  // 314: rouse.v1.Status.ListPools:output_type -> rouse.v1.ListPoolsResponse
+	58,  // 315: rouse.v1.Access.WhoAmI:output_type -> rouse.v1.WhoAmIResponse
+	62,  // 316: rouse.v1.Access.CreateKey:output_type -> rouse.v1.CreatedKey
+	64,  // 317: rouse.v1.Access.ListKeys:output_type -> rouse.v1.ListKeysResponse
+	62,  // 318: rouse.v1.Access.RotateKey:output_type -> rouse.v1.CreatedKey
+	67,  // 319: rouse.v1.Access.RevokeKey:output_type -> rouse.v1.RevokeKeyResponse
+	79,  // 320: rouse.v1.Access.ListRoles:output_type -> rouse.v1.ListRolesResponse
+	76,  // 321: rouse.v1.Access.PutRole:output_type -> rouse.v1.Role
+	81,  // 322: rouse.v1.Access.DeleteRole:output_type -> rouse.v1.DeleteRoleResponse
+	71,  // 323: rouse.v1.Access.ListSessions:output_type -> rouse.v1.ListSessionsResponse
+	73,  // 324: rouse.v1.Access.EndSessions:output_type -> rouse.v1.EndSessionsResponse
+	75,  // 325: rouse.v1.Access.RotateSessionKey:output_type -> rouse.v1.RotateSessionKeyResponse
+	189, // 326: rouse.v1.Calls.Call:output_type -> rouse.v1.Called
+	189, // 327: rouse.v1.Calls.Fetch:output_type -> rouse.v1.Called
+	249, // [249:328] is the sub-list for method output_type
+	170, // [170:249] is the sub-list for method input_type
+	170, // [170:170] is the sub-list for extension type_name
+	170, // [170:170] is the sub-list for extension extendee
+	0,   // [0:170] is the sub-list for field type_name
 }
 
 func init() { file_rouse_v1_rouse_proto_init() }
@@ -15986,17 +16173,17 @@ func file_rouse_v1_rouse_proto_init() {
 	if File_rouse_v1_rouse_proto != nil {
 		return
 	}
-	file_rouse_v1_rouse_proto_msgTypes[92].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[94].OneofWrappers = []any{
 		(*CreateRequest_Debounce)(nil),
 		(*CreateRequest_Throttle)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[181].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[183].OneofWrappers = []any{
 		(*SubscribeRequest_Open)(nil),
 		(*SubscribeRequest_Credits)(nil),
 		(*SubscribeRequest_Settle)(nil),
 		(*SubscribeRequest_Leave)(nil),
 	}
-	file_rouse_v1_rouse_proto_msgTypes[195].OneofWrappers = []any{
+	file_rouse_v1_rouse_proto_msgTypes[197].OneofWrappers = []any{
 		(*ReportRequest_Done)(nil),
 		(*ReportRequest_Failed)(nil),
 		(*ReportRequest_Heartbeat)(nil),
@@ -16008,7 +16195,7 @@ func file_rouse_v1_rouse_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rouse_v1_rouse_proto_rawDesc), len(file_rouse_v1_rouse_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   207,
+			NumMessages:   209,
 			NumExtensions: 0,
 			NumServices:   11,
 		},

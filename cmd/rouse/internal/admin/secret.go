@@ -51,7 +51,7 @@ func (c *secretListCmd) Run(a *cli.App) error {
 		if err != nil {
 			return err
 		}
-		t := cli.NewTable(a, "NAME", "VERSION", "UPDATED", "HOSTS", "SEALED BY", "PROBLEM")
+		t := cli.NewTable(a, "NAME", "VERSION", "UPDATED", "HOSTS", "MAKES", "SEALED BY", "PROBLEM")
 		for i := range list {
 			one := &list[i]
 			if a.Flags.JSON {
@@ -61,7 +61,7 @@ func (c *secretListCmd) Run(a *cli.App) error {
 				continue
 			}
 			if err := t.AddTableRow(one.Name, strconv.FormatUint(one.Version, 10), cli.FormatRFC3339(one.Updated),
-				cmp.Or(strings.Join(one.Hosts, ","), "all"), one.Key, one.Unreadable); err != nil {
+				cmp.Or(strings.Join(one.Hosts, ","), "all"), secretMakes(one), one.Key, one.Unreadable); err != nil {
 				return err
 			}
 		}
@@ -72,9 +72,27 @@ func (c *secretListCmd) Run(a *cli.App) error {
 	})
 }
 
+// secretMakes names what is sent in the place of a secret.
+func secretMakes(s *client.Secret) string {
+	switch {
+	case s.OAuth != nil:
+		return "token of " + s.OAuth.TokenURL
+	case s.AWS != nil:
+		return "signature for " + s.AWS.Service + " in " + s.AWS.Region
+	}
+	return "-"
+}
+
 func secretForm(namespace string, s *client.Secret) api.Secret {
-	return api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created),
+	form := api.Secret{Namespace: namespace, Name: s.Name, Version: s.Version, Created: api.TimeOf(s.Created),
 		Updated: api.TimeOf(s.Updated), Hosts: s.Hosts, Key: s.Key, Unreadable: s.Unreadable}
+	if c := s.OAuth; c != nil {
+		form.OAuth = &api.OAuthClient{TokenURL: c.TokenURL, ClientID: c.ClientID, Scopes: c.Scopes, Audience: c.Audience}
+	}
+	if k := s.AWS; k != nil {
+		form.AWS = &api.AWSKey{AccessKey: k.AccessKey, Region: k.Region, Service: k.Service}
+	}
+	return form
 }
 
 // secretSetCmd writes a secret.
@@ -82,6 +100,30 @@ type secretSetCmd struct {
 	Name string   `arg:"" help:"Name of the secret."`
 	File string   `arg:"" optional:"" default:"-" help:"File with the value; - is stdin."`
 	Host []string `help:"Host that it may be sent to, or *.DOMAIN for all below it, or * for all; can be repeated. Without it, those of the value before stay; a new secret may be sent to all." placeholder:"HOST"`
+
+	OAuthTokenURL string   `name:"oauth-token-url" help:"The value is a client secret: headers get an access token of the client credentials grant, from this token endpoint." placeholder:"URL"`
+	OAuthClientID string   `name:"oauth-client-id" help:"Id of the client." placeholder:"ID"`
+	OAuthScope    []string `name:"oauth-scope" help:"Scope of the token; can be repeated." placeholder:"SCOPE"`
+	OAuthAudience string   `name:"oauth-audience" help:"Audience of the token, if the server asks for one." placeholder:"AUDIENCE"`
+	AWSAccessKey  string   `name:"aws-access-key" help:"The value is the secret key of this access key, with :SESSION_TOKEN behind it if there is one: the header Authorization gets a signature of version 4." placeholder:"ID"`
+	AWSRegion     string   `name:"aws-region" help:"Region of the signature." placeholder:"REGION"`
+	AWSService    string   `name:"aws-service" help:"Service of the signature: lambda, execute-api, events, …" placeholder:"SERVICE"`
+}
+
+// put writes it as the flags want it.
+func (c *secretSetCmd) put(ctx context.Context, s *client.Secrets, namespace, value string) (client.Secret, error) {
+	oauth := rouse.OAuthClient{TokenURL: c.OAuthTokenURL, ClientID: c.OAuthClientID, Scopes: c.OAuthScope, Audience: c.OAuthAudience}
+	aws := rouse.AWSKey{AccessKey: c.AWSAccessKey, Region: c.AWSRegion, Service: c.AWSService}
+	isOAuth := oauth.TokenURL+oauth.ClientID+oauth.Audience != "" || len(oauth.Scopes) > 0
+	switch {
+	case isOAuth && aws != (rouse.AWSKey{}):
+		return client.Secret{}, rouse.Refuse("--aws-access-key", aws.AccessKey, "is given with --oauth-…", "give one of them")
+	case isOAuth:
+		return s.PutOAuth(ctx, namespace, c.Name, value, oauth, c.Host...)
+	case aws != (rouse.AWSKey{}):
+		return s.PutAWS(ctx, namespace, c.Name, value, aws, c.Host...)
+	}
+	return s.Put(ctx, namespace, c.Name, value, c.Host...)
 }
 
 func (secretSetCmd) Help() string {
@@ -90,7 +132,9 @@ func (secretSetCmd) Help() string {
 Examples:
 
     rouse secret set stripe stripe.txt --host api.stripe.com
-    printf %s "$STRIPE_TOKEN" | rouse secret set stripe --namespace billing`
+    printf %s "$STRIPE_TOKEN" | rouse secret set stripe --namespace billing
+    rouse secret set crm crm.txt --oauth-token-url https://auth.example.com/oauth2/token --oauth-client-id rouse --oauth-scope jobs
+    rouse secret set report key.txt --aws-access-key AKIAIOSFODNN7EXAMPLE --aws-region eu-west-1 --aws-service lambda`
 }
 
 // Run writes it.
@@ -104,7 +148,7 @@ func (c *secretSetCmd) Run(a *cli.App) error {
 	}
 	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
 	return a.CallServer(func(ctx context.Context, s *client.Client) error {
-		one, err := s.Secrets().Put(ctx, a.Flags.Namespace, c.Name, text, c.Host...)
+		one, err := c.put(ctx, s.Secrets(), a.Flags.Namespace, text)
 		if err != nil {
 			return cli.AddObjectName("secret", c.Name, err)
 		}
