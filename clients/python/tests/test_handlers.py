@@ -153,7 +153,7 @@ class Handling(unittest.TestCase):
         def dead(fire: rouse.Callback) -> None:
             raise rouse.FailedError("no such order", permanent=True)
 
-        @handlers.on("dead-but-not")
+        @handlers.on("dead-but*")
         def longest(fire: rouse.Callback) -> rouse.Reply:
             return rouse.Reply(202 if fire.payload == {"n": 1} else 500)
 

@@ -92,7 +92,7 @@ test("what handlers answer", async (t) => {
     .on("dead*", () => {
       throw new FailedError("no such order", { permanent: true });
     })
-    .on("dead-but-not", (fire: Callback) => new Reply((fire.payload as { n: number }).n === 1 ? 202 : 500));
+    .on("dead-but*", (fire: Callback) => new Reply((fire.payload as { n: number }).n === 1 ? 202 : 500));
   const url = await served(t, handlers.express);
   for (const name of ["fails", "later", "dead-1", "dead-but-not", "unknown"]) {
     await client.create(name, { schedule: "@after 1ms", target: url, payload: { n: 1 }, retry: { attempts: 2, interval: "1ms" } });
