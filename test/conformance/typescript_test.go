@@ -37,7 +37,8 @@ var project = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	source, dir := filepath.Join(harness.Scratch(), "typescript"), filepath.Join(harness.Scratch(), "typescript-project")
-	for from, to := range map[string]string{"typescript/src": filepath.Join(source, "src"), "typescript/tests": dir} {
+	for from, to := range map[string]string{"typescript/src": filepath.Join(source, "src"),
+		"typescript/tests": dir, "typescript/examples": filepath.Join(dir, "apps")} {
 		if err := os.CopyFS(to, os.DirFS(filepath.Join(clients, from))); err != nil {
 			return "", err
 		}
@@ -75,10 +76,19 @@ var project = sync.OnceValues(func() (string, error) {
 	if err := run(dir, "npm", "install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", tarballs[0]); err != nil {
 		return "", err
 	}
-	if err := os.Symlink(filepath.Join(modules, "@types"), filepath.Join(dir, "node_modules/@types")); err != nil {
+	packages, err := os.ReadDir(modules)
+	if err != nil {
 		return "", err
 	}
+	for _, p := range packages {
+		if err := os.Symlink(filepath.Join(modules, p.Name()), filepath.Join(dir, "node_modules", p.Name())); err != nil && !errors.Is(err, os.ErrExist) {
+			return "", err
+		}
+	}
 	if err := run(dir, "node", "examples.mjs", filepath.Join(clients, "typescript"), filepath.Join(clients, "../docs")); err != nil {
+		return "", err
+	}
+	if err := run(dir, filepath.Join(modules, ".bin/tsc"), "-p", "tsconfig.apps.json"); err != nil { // types of frameworks need a browser's
 		return "", err
 	}
 	return dir, run(dir, filepath.Join(modules, ".bin/tsc"), "-p", ".")
@@ -109,7 +119,7 @@ func node(t *testing.T, args ...string) *exec.Cmd {
 // TestTypeScript runs the tests of the TypeScript client, its examples among them.
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"client", "server", "subscribe", "examples"} {
+	for _, name := range []string{"client", "server", "subscribe", "handlers", "examples"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if out, err := node(t, "--test", "built/"+name+".test.js").CombinedOutput(); err != nil {

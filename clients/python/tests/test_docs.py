@@ -37,7 +37,7 @@ class Docs(unittest.TestCase):
         self.assertGreater(self.run_examples("\n\n".join(texts), "Client"), 35)
 
     def test_the_modules(self) -> None:
-        for module in (rouse.testing, rouse.webhooks.verify):
+        for module in (rouse.testing, rouse.webhooks.verify, rouse.Handlers):
             self.assertGreater(self.run_examples(module.__doc__ or "", repr(module)), 0)
 
     def test_the_readme(self) -> None:

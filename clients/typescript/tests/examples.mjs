@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const [, , source, docs] = process.argv;
-const imports = 'import { AlreadyExistsError, Client, milliseconds, type Spec } from "@rousehq/rouse";\nimport { verify } from "@rousehq/rouse/webhooks";\n';
+const imports = 'import { AlreadyExistsError, Client, milliseconds, type Spec } from "@rousehq/rouse";\nimport { Handlers } from "@rousehq/rouse/handlers";\nimport { verify } from "@rousehq/rouse/webhooks";\n';
 const helper = 'import { DevServer } from "@rousehq/rouse/testing";\n';
 
 /** Returns the blocks of TypeScript of a text. */
@@ -19,7 +19,7 @@ mkdirSync("examples", { recursive: true });
 for (const [name, head, text] of [
   ["readme", "", blocks(readFileSync(join(source, "README.md"), "utf8"))],
   ["clients", "", blocks(readFileSync(join(docs, "clients.md"), "utf8"))],
-  ["code", imports + helper, ["client.ts", "wire.ts", "webhooks.ts", "testing.ts"].map((file) => blocks(comments(file))).join("\n")],
+  ["code", imports + helper, ["client.ts", "wire.ts", "webhooks.ts", "handlers.ts", "testing.ts"].map((file) => blocks(comments(file))).join("\n")],
 ]) {
   const start = 'import { DevServer as Dev_ } from "@rousehq/rouse/testing";\nconst dev_ = await Dev_.start();\nconst server = dev_.address;\n';
   writeFileSync(join("examples", name + ".ts"), `${head}${start}${text}\nawait dev_.stop();\n`);
