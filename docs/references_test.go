@@ -92,7 +92,7 @@ func places(t *testing.T, page string) map[string]bool {
 func TestTestsExist(t *testing.T) {
 	quoted := regexp.MustCompile("`([^`]+)`")
 	named, file := 0, ""
-	for _, m := range quoted.FindAllStringSubmatch(read(t, "guarantees.md")+read(t, "reliability.md")+read(t, "security.md"), -1) {
+	for _, m := range quoted.FindAllStringSubmatch(read(t, "guarantees.md")+read(t, "track-record.md")+read(t, "reliability.md")+read(t, "security.md"), -1) {
 		switch name := m[1]; {
 		case strings.HasSuffix(name, "_test.go"):
 			file = name

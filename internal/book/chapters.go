@@ -17,5 +17,5 @@ var chapters = []chapter{
 		"compatibility"}},
 	{"Security", []string{"security", "access", "namespaces", "tls", "secrets", "audit"}},
 	{"Operations", []string{"console", "operations", "runbooks", "reliability", "history"}},
-	{"Reference", []string{"guarantees", "limits", "performance", "designs", "glossary", "faq"}},
+	{"Reference", []string{"guarantees", "track-record", "limits", "performance", "designs", "glossary", "faq"}},
 }
