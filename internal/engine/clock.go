@@ -121,6 +121,21 @@ func (c *clock) earliestNow() rouse.Instant {
 	return rouse.Instant((b.least + boottime.Since(b.at)) / time.Millisecond)
 }
 
+// untilEarliest returns how long it takes until earliestNow returns a time, if no answer changes the
+// estimate; a millisecond if that has come, or is not known.
+func (c *clock) untilEarliest(to rouse.Instant) time.Duration {
+	b := c.at.Load()
+	if b == nil || c.direct {
+		return max(to.Sub(c.earliestNow()), time.Millisecond)
+	}
+	shown := b.least + boottime.Since(b.at)
+	left := to.Sub(rouse.Instant(shown / time.Millisecond))
+	if left <= 0 {
+		return time.Millisecond
+	}
+	return left - shown%time.Millisecond
+}
+
 // latestNow returns the latest time that the store's clock may show now. An attempt that starts now starts at
 // or before it.
 func (c *clock) latestNow() rouse.Instant {

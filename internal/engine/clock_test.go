@@ -48,3 +48,33 @@ func TestSlowAnswersTellTheClockTogether(t *testing.T) {
 		}
 	})
 }
+
+// A time has come when the wait for it ends, and not sooner, wherever in a millisecond the wait begins.
+func TestTheWaitForATimeIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c clock
+		if wait := c.untilEarliest(1); wait != time.Millisecond {
+			t.Errorf("without a clock, the wait is %v", wait)
+		}
+		sent := time.Now()
+		time.Sleep(300 * time.Microsecond)
+		c.updateBounds(rouse.Instant(time.Now().UnixMilli()), sent, time.Now(), false)
+		for i := range 20 {
+			time.Sleep(time.Duration(i) * 77 * time.Microsecond)
+			to := c.earliestNow() + 1 + rouse.Instant(i%3)
+			time.Sleep(c.untilEarliest(to) - 1)
+			if now := c.earliestNow(); now >= to {
+				t.Fatalf("%v has come a nanosecond before the end of the wait: %v", to, now)
+			}
+			if time.Sleep(1); c.earliestNow() != to {
+				t.Fatalf("at the end of the wait for %v it is %v", to, c.earliestNow())
+			}
+			if wait := c.untilEarliest(to); wait != time.Millisecond {
+				t.Fatalf("for a time that has come, the wait is %v", wait)
+			}
+		}
+		if wait := c.untilEarliest(rouse.Never); wait < time.Hour {
+			t.Errorf("the wait for never is %v", wait)
+		}
+	})
+}

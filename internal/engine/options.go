@@ -35,8 +35,8 @@ type Options struct {
 	MaxDeliveries int           // running calls of Sink.Deliver; default 4,096
 	MaxCommit     int           // changes in one commit; default 4,096
 	Queue         int           // changes that wait for a commit; default 16,384
-	// how long outcomes may wait for others, to share a commit, and fires, to share messages; default 0, not
-	// at all
+	// how long outcomes may wait for others, to share a commit, and fires, if they are many or the store is
+	// shared, to share messages; default 0, not at all
 	SettleWait time.Duration
 	Grace      time.Duration // how long deliveries may take to end when the engine stops; default 10 s
 	RecordAge  time.Duration // how long records are kept; default 72 h

@@ -157,42 +157,53 @@ func TestAStopDoesNotWaitForSettles(t *testing.T) {
 	})
 }
 
-// TestFiresWaitForCompany fires a timer in each millisecond: they are sent in rounds, none is sent later than
-// the setting, and one that comes alone does not wait.
+// TestFiresWaitForCompany fires timers in each millisecond. On a shared store, and if they are many, they are
+// sent in rounds, none later than the setting; otherwise none waits, and one that comes alone never does.
 func TestFiresWaitForCompany(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var mu sync.Mutex
-		rounds := map[time.Time]int{}
-		alone, worst := time.Duration(-1), time.Duration(0)
-		h, _ := startWaiting(t, &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+	for _, c := range []struct {
+		what      string
+		shared    bool
+		every, of int // fires in each of so many milliseconds
+		waits     bool
+	}{{"few", false, 1, 200, false}, {"few on a shared store", true, 1, 200, true}, {"many", false, 150, 20, true}} {
+		bubble(t, func(t *testing.T) {
+			var mu sync.Mutex
+			rounds := map[time.Time]int{}
+			alone, worst := time.Duration(-1), time.Duration(0)
+			sink := &recorder{answer: func(_ context.Context, f rouse.Fire) rouse.Outcome {
+				mu.Lock()
+				defer mu.Unlock()
+				late := time.Since(f.Due.Time())
+				if f.Name == "alone" {
+					alone = late
+				} else {
+					rounds[time.Now()]++
+					worst = max(worst, late)
+				}
+				return rouse.Outcome{Verdict: rouse.Done}
+			}}
+			h := start(t, mem.New(), sink, timers.Options{Engine: engine.Options{SettleWait: settleWait, Shared: c.shared}})
+			h.put("alone", "@after 1s")
+			for i := range c.every * c.of {
+				h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 2000+i/c.every))
+			}
+			time.Sleep(3500 * time.Millisecond)
 			mu.Lock()
 			defer mu.Unlock()
-			late := time.Since(f.Due.Time())
-			if f.Name == "alone" {
-				alone = late
-			} else {
-				rounds[time.Now()]++
-				worst = max(worst, late)
+			sum := 0
+			for _, n := range rounds {
+				sum += n
 			}
-			return rouse.Outcome{Verdict: rouse.Done}
-		}})
-		h.put("alone", "@after 1s")
-		const many = 200
-		for i := range many {
-			h.put(fmt.Sprint(i), fmt.Sprintf("@after %dms", 2000+i))
-		}
-		time.Sleep(3500 * time.Millisecond)
-		mu.Lock()
-		defer mu.Unlock()
-		sum := 0
-		for _, n := range rounds {
-			sum += n
-		}
-		if most := many/int(settleWait/time.Millisecond) + 1; sum != many || len(rounds) > most {
-			t.Errorf("%d fires came in %d rounds, not %d in %d at most", sum, len(rounds), many, most)
-		}
-		if alone != 0 || worst > settleWait {
-			t.Errorf("the one that came alone was %v late, the others up to %v", alone, worst)
-		}
-	})
+			most, latest := c.of, time.Duration(0)
+			if c.waits {
+				most, latest = c.of/int(settleWait/time.Millisecond)+1, settleWait
+			}
+			if sum != c.every*c.of || len(rounds) > most {
+				t.Errorf("%s: %d fires came in %d rounds, not %d in %d at most", c.what, sum, len(rounds), c.every*c.of, most)
+			}
+			if alone != 0 || worst > latest {
+				t.Errorf("%s: the one that came alone was %v late, the others up to %v", c.what, alone, worst)
+			}
+		})
+	}
 }
