@@ -256,7 +256,6 @@ func TestTokensOverTheirLife(t *testing.T) {
 				t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 			}
 		}
-		began := time.Now()
 		expect("crm", "", "1")
 		time.Sleep(time.Hour - 31*time.Second)
 		expect("crm", "", "1")
@@ -276,7 +275,7 @@ func TestTokensOverTheirLife(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		expect("away", "", "6")
 
-		began = time.Now()
+		began := time.Now()
 		expect("hangs", "hangs", "has not answered within 2s")
 		expect("crm", "", "2")
 		expect("hangs", "hangs", "has not answered within 2s")
