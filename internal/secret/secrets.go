@@ -306,7 +306,7 @@ func (s *Secrets) openSecret(place string, v *value) {
 
 // Value returns a secret that is to be sent to a host. Its errors are for users, and do not contain secrets.
 func (s *Secrets) Value(namespace, name, host string) (string, error) {
-	v, err := s.usable(namespace, name, host)
+	v, err := s.usableSecret(namespace, name, host)
 	if err == nil && v.Kind != (Kind{}) {
 		err = fmt.Errorf("the secret %s of the namespace %s is not sent itself: use it in headers of callbacks, or another one",
 			name, namespace)
@@ -320,15 +320,15 @@ func (s *Secrets) Value(namespace, name, host string) (string, error) {
 // Credential returns a secret that is not sent itself to a host, but something that is made with it; nil for
 // others. Its errors are as those of Value.
 func (s *Secrets) Credential(namespace, name, host string) (*rouse.Credential, error) {
-	v, err := s.usable(namespace, name, host)
+	v, err := s.usableSecret(namespace, name, host)
 	if err != nil || v.Kind == (Kind{}) {
 		return nil, err
 	}
 	return &rouse.Credential{Secret: v.plain, Version: v.Version, OAuth: v.OAuth, AWS: v.AWS}, nil
 }
 
-// usable returns a copy of a secret that may be used for a host.
-func (s *Secrets) usable(namespace, name, host string) (value, error) {
+// usableSecret returns a copy of a secret that may be used for a host.
+func (s *Secrets) usableSecret(namespace, name, host string) (value, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	v := s.known[namespace+"/"+name]

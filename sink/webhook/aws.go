@@ -87,7 +87,7 @@ func awsQuery(raw string) string {
 			continue
 		}
 		name, value, _ := strings.Cut(part, "=")
-		parts = append(parts, [2]string{awsEscape(unescaped(name)), awsEscape(unescaped(value))})
+		parts = append(parts, [2]string{awsEscape(unescapeQuery(name)), awsEscape(unescapeQuery(value))})
 	}
 	slices.SortFunc(parts, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	out := make([]string, len(parts))
@@ -97,7 +97,7 @@ func awsQuery(raw string) string {
 	return strings.Join(out, "&")
 }
 
-func unescaped(s string) string {
+func unescapeQuery(s string) string {
 	if plain, err := url.PathUnescape(s); err == nil { // a plus is a plus
 		return plain
 	}

@@ -48,8 +48,8 @@ func NewTokens(get func(context.Context, string, *rouse.Credential) (*oauth2.Tok
 // Token returns the token of a secret of the namespace default.
 func (t Tokens) Token(ctx context.Context, name string, c *rouse.Credential) (string, error) {
 	key := tokenKey{"default", name}
-	t.t.await(ctx, key, c, time.Now())
-	return t.t.present(key, c)
+	t.t.awaitToken(ctx, key, c, time.Now())
+	return t.t.presentToken(key, c)
 }
 
 // Kept returns how many are kept.
@@ -60,7 +60,7 @@ func (t Tokens) Kept() int {
 }
 
 // Close ends the requests.
-func (t Tokens) Close() { t.t.close() }
+func (t Tokens) Close() { t.t.closeTokens() }
 
 // MaxTokens is the bound of tokens that are kept.
 const MaxTokens = maxTokens

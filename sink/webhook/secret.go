@@ -100,7 +100,7 @@ func (s *Sink) Obstacle(namespace string, spec *rouse.Spec) string {
 		case err == nil && c == nil:
 			_, err = s.opts.Secret(namespace, ref.Name, host)
 		case err == nil && c.OAuth != nil:
-			_, err = s.tokens.present(tokenKey{namespace, ref.Name}, c)
+			_, err = s.tokens.presentToken(tokenKey{namespace, ref.Name}, c)
 		}
 		if err != nil {
 			return makeExcerpt("the header "+ref.Header+": ", err.Error())

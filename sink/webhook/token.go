@@ -76,9 +76,9 @@ func (t *token) hasEnded() bool {
 	}
 }
 
-// await makes sure that there is a token, or the reason why there is none, and waits for a request in
+// awaitToken makes sure that there is a token, or the reason why there is none, and waits for a request in
 // progress until tokenWait after it began.
-func (t *tokens) await(ctx context.Context, key tokenKey, c *rouse.Credential, now time.Time) {
+func (t *tokens) awaitToken(ctx context.Context, key tokenKey, c *rouse.Credential, now time.Time) {
 	t.mu.Lock()
 	one := t.kept[key]
 	if one == nil || one.version != c.Version || one.hasEnded() && !now.Before(one.until) {
@@ -87,7 +87,7 @@ func (t *tokens) await(ctx context.Context, key tokenKey, c *rouse.Credential, n
 			t.dropOldest()
 		}
 		t.kept[key] = one
-		t.work.Go(func() { t.fetch(key, one, c) })
+		t.work.Go(func() { t.requestToken(key, one, c) })
 	}
 	t.mu.Unlock()
 	wait := time.NewTimer(one.began.Add(tokenWait).Sub(now))
@@ -111,8 +111,8 @@ func (t *tokens) dropOldest() {
 	delete(t.kept, oldest)
 }
 
-// fetch requests a token.
-func (t *tokens) fetch(key tokenKey, one *token, c *rouse.Credential) {
+// requestToken requests a token.
+func (t *tokens) requestToken(key tokenKey, one *token, c *rouse.Credential) {
 	ctx, cancel := context.WithTimeout(t.ctx, tokenTimeout)
 	defer cancel()
 	got, err := t.get(ctx, key.namespace, c)
@@ -134,8 +134,8 @@ func (t *tokens) fetch(key tokenKey, one *token, c *rouse.Credential) {
 	close(one.done)
 }
 
-// present returns the token of a client, or why there is none; "" and nil if none was requested yet.
-func (t *tokens) present(key tokenKey, c *rouse.Credential) (string, error) {
+// presentToken returns the token of a client, or why there is none; "" and nil if none was requested yet.
+func (t *tokens) presentToken(key tokenKey, c *rouse.Credential) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.kept[key]
@@ -151,9 +151,9 @@ func (t *tokens) present(key tokenKey, c *rouse.Credential) (string, error) {
 	return one.value, nil
 }
 
-// renew reports whether a request that had a token of the client, and was answered with 401, is to be sent
-// again: there is another token, or this one is not new, and is dropped.
-func (t *tokens) renew(key tokenKey, used []string, now time.Time) bool {
+// renewToken reports whether a request that had a token of the client, and was answered with 401, is to be
+// sent again: there is another token, or this one is not new, and is dropped.
+func (t *tokens) renewToken(key tokenKey, used []string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.kept[key]
@@ -169,8 +169,8 @@ func (t *tokens) renew(key tokenKey, used []string, now time.Time) bool {
 	return true
 }
 
-// close ends the requests.
-func (t *tokens) close() {
+// closeTokens ends the requests.
+func (t *tokens) closeTokens() {
 	t.stop()
 	t.work.Wait()
 }
@@ -201,7 +201,7 @@ func (s *Sink) awaitTokens(ctx context.Context, namespace string, spec *rouse.Sp
 	s.eachClient(namespace, spec, func(key tokenKey, c *rouse.Credential) {
 		ctx, cancel := context.WithDeadline(ctx, deadline)
 		defer cancel()
-		s.tokens.await(ctx, key, c, time.Now())
+		s.tokens.awaitToken(ctx, key, c, time.Now())
 	})
 }
 
@@ -211,7 +211,7 @@ func (s *Sink) renewsTokens(namespace string, spec *rouse.Spec, a *answer) (agai
 		return false
 	}
 	s.eachClient(namespace, spec, func(key tokenKey, _ *rouse.Credential) {
-		again = s.tokens.renew(key, a.secrets, time.Now()) || again
+		again = s.tokens.renewToken(key, a.secrets, time.Now()) || again
 	})
 	return again
 }
@@ -226,7 +226,7 @@ func (s *Sink) expandCredential(r *request, key tokenKey, c *rouse.Credential, h
 		r.aws = c
 		return "", nil
 	}
-	value, err := s.tokens.present(key, c)
+	value, err := s.tokens.presentToken(key, c)
 	return value, cmp.Or(err, emptyToken(value, key.name))
 }
 

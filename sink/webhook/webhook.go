@@ -190,7 +190,7 @@ func (s *Sink) Drain() { s.draining.Store(true) }
 
 // Close closes the connections. It is called after all deliveries ended.
 func (s *Sink) Close() error {
-	s.tokens.close()
+	s.tokens.closeTokens()
 	s.idle.closePool()
 	return nil
 }

@@ -146,7 +146,7 @@ func TestReloadKeepsTheView(t *testing.T) {
 	p := b.tab(t, w.url, looks[0])
 	p.open("/timers")
 	p.do(click(`[...document.querySelectorAll(".chip")].find((c) => c.textContent === "paused")`))
-	p.until(`document.querySelectorAll("tr[data-at]").length === 1`)
+	p.until(`document.querySelectorAll("tr[data-at]").length === 1 && document.documentElement.dataset.loading === "0"`)
 	before := p.text("#main")
 	command(p, page.Reload, page.ReloadParams{})
 	p.until(`document.querySelectorAll("tr[data-at]").length === 1 && document.documentElement.dataset.loading === "0"`)

@@ -10,6 +10,7 @@
 import type { Client } from "./client.js";
 import { ApiError, FailedError, NotFoundError, RouseError, SignatureError } from "./errors.js";
 import type { Spec, Timer } from "./models.js";
+import { joinBytes } from "./request.js";
 import { verifyIdentity, type HeadersLike, type Identity } from "./webhooks.js";
 import { milliseconds } from "./wire.js";
 
@@ -250,13 +251,7 @@ async function bodyOf(request: NodeRequest): Promise<Uint8Array | undefined> {
   if (request.readableEnded) return undefined;
   const chunks: Uint8Array[] = [];
   for await (const chunk of request) chunks.push(chunk as Uint8Array);
-  const body = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
-  let at = 0;
-  for (const chunk of chunks) {
-    body.set(chunk, at);
-    at += chunk.length;
-  }
-  return body;
+  return joinBytes(chunks);
 }
 
 function contentType(headers: HeadersLike): string {

@@ -119,7 +119,7 @@ export class Transport {
         clearTimeout(timer);
         timer = setTimeout(expire, timeout);
       }
-      const body = joined(parts);
+      const body = joinBytes(parts);
       return { url: base + call.path, status: response.status, headers: response.headers, body, text: new TextDecoder().decode(body) };
     } catch (failure) {
       throw controller.signal.aborted ? controller.signal.reason : failure;
@@ -137,7 +137,8 @@ function documented({ status, headers }: Reply): boolean {
   return status === 204 || (status >= 200 && status < 300 && ofServer);
 }
 
-function joined(parts: Uint8Array[]): Uint8Array {
+/** Returns the bytes of all parts. */
+export function joinBytes(parts: Uint8Array[]): Uint8Array {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
